@@ -451,7 +451,7 @@ pub struct CheckArgs {
     pub fail_fast: bool,
 
     /// Power cuts per scheme [default: 80000]: at every command in every way, or at about N, evenly drawn, and at least
-    /// one of each phase that a seed comes to; cuts during recovery come on top of them. With 1,250 a seed or fewer
+    /// one of each phase that a seed comes to; cuts soon after another come on top of them. With 1,250 a seed or fewer
     /// there are fewer of the devices without a block to spare too. With this, as with --faults, --nested, --buffer and
     /// --replay, images and server are left alone
     #[arg(long, value_name = "all|N", conflicts_with = "replay")]

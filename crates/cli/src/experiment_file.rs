@@ -152,12 +152,6 @@ impl Document<'_> {
     fn read(&self) -> Result<Loaded, CliError> {
         let table =
             DeTable::parse(self.text).map_err(|error| self.fault(error.span().unwrap_or(0..0), error.message()))?;
-        // Of keys that no file holds there may be none.
-        if let Some(name) = self.name.filter(|_| table.get_ref().is_empty()) {
-            let what =
-                "the file sets nothing; what `ftlab compare` does without flags is workload = \"recording:postmark\"";
-            return Err(CliError::new(what).within(name));
-        }
         let mut words: Vec<String> = vec!["run".to_owned()];
         let mut positional = None;
         let mut seen: Vec<(String, Range<usize>)> = Vec::new();
@@ -197,6 +191,12 @@ impl Document<'_> {
             seen.push((written.to_owned(), key.span()));
         }
         let has_positional = positional.is_some();
+        // Of keys that no file holds there may be none.
+        if let Some(name) = self.name.filter(|_| words.len() == 1 && !has_positional) {
+            let what =
+                "the file sets nothing; what `ftlab compare` does without flags is workload = \"recording:postmark\"";
+            return Err(CliError::new(what).within(name));
+        }
         words.extend(positional.map(|value| ["--".to_owned(), value]).into_iter().flatten());
         let args = self.accept_words(words).map_err(|error| {
             // Only the combination can be wrong now: point at the trace, or at the first key.
@@ -255,13 +255,14 @@ impl Document<'_> {
             let name: &str = key_of_value.get_ref();
             if let DeValue::Table(params) = value.get_ref() {
                 for (param, value) in params {
-                    let text = format!("{name}.{}={}", param.get_ref(), self.scalar(key, value)?);
+                    let name = format!("{name}.{}", param.get_ref());
+                    let text = format!("{name}={}", self.scalar(&name, value)?);
                     settings.push((param.span(), text));
                 }
-            } else if self.command.get_arguments().any(|argument| key_of(argument) == name) {
-                let what =
-                    format_args!("{name} stands below [set], so it sets no key of the file: write it above [set]");
-                return Err(self.fault(key_of_value.span(), what));
+            } else if !name.contains('.') {
+                let what = format!("{key} takes SCHEME.PARAMETER = VALUE, and {name} is none");
+                let above = format!("{what}; a key of the file stands above [{key}]");
+                return Err(self.fault(key_of_value.span(), if self.name.is_some() { above } else { what }));
             } else {
                 settings.push((key_of_value.span(), format!("{name}={}", self.scalar(key, value)?)));
             }
@@ -364,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_file_that_sets_nothing_is_refused() {
-        for text in ["", "\n# workload = \"zipf\"\n"] {
+        for text in ["", "\n# workload = \"zipf\"\n", "[set]\n", "verbose = false\n"] {
             assert!(message(text).starts_with("exp.toml: the file sets nothing"), "{}", message(text));
         }
         // Nothing is what flags in a program may set.
@@ -493,13 +494,15 @@ mod tests {
             ("seed = 0x10", "exp.toml:1: seed must be a decimal number"),
             (
                 "[set]\npage.gc = \"fifo\"\nschemes = [\"page\"]\n",
-                "exp.toml:3: schemes stands below [set], so it sets no key of the file: write it above [set]",
+                "exp.toml:3: set takes SCHEME.PARAMETER = VALUE, and schemes is none; a key of the file stands above",
             ),
+            ("[set]\npage.gc = \"fifo\"\nchache = 3\n", "exp.toml:3: set takes SCHEME.PARAMETER = VALUE, and chache"),
+            ("[set.dftl]\ngc-low = 4\nschemes = [\"page\"]\n", "exp.toml:3: dftl.schemes is one value, not a list"),
             ("on_error = \"skip\"", "exp.toml:1: unknown key \"on_error\"; did you mean \"on-error\"?"),
             ("seed = 1\ntrace = \"a\"\nworkload = \"zipf\"", "exp.toml:2: the argument"),
             ("seed = \n", "exp.toml:1: "),
             ("seed = 1\nseed = 2\n", "exp.toml:2: duplicate key"),
-            ("[set]\ndftl.gc_low = [1]", "exp.toml:2: set is one value"),
+            ("[set]\ndftl.gc_low = [1]", "exp.toml:2: dftl.gc_low is one value"),
             ("help = true", "exp.toml:1: unknown key \"help\""),
         ] {
             let message = message(text);

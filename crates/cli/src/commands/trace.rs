@@ -131,7 +131,7 @@ pub(super) fn facts(profile: &Profile) -> String {
         lines.push(("disorder", format!("{} arrivals, by up to {worst}", units::whole(profile.out_of_order))));
     }
     if profile.unended {
-        lines.push(("last line", "has no line end: if the file was cut short, its last number was, too".to_owned()));
+        lines.push(("last line", "has no line end: if the file was cut short, its last number may be, too".to_owned()));
     }
     if let Some(sha256) = &profile.sha256 {
         lines.push(("sha256", sha256.clone()));

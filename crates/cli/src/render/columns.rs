@@ -35,10 +35,11 @@ fn competes(results: &[SchemeResult]) -> impl Fn(&SchemeResult) -> bool {
     move |result| result.is_complete() && (all_null || !keeps_nothing(result))
 }
 
-/// Whether runs repeated their workload, and not all as often.
+/// Whether complete runs repeated their workload, and not all as often.
 pub(super) fn differ_in_length(results: &[SchemeResult]) -> bool {
-    let times = |result: &SchemeResult| result.until.as_ref().map(|until| until.iterations);
-    results.iter().any(|result| times(result) != times(&results[0]))
+    let mut times =
+        results.iter().filter(|result| result.is_complete()).map(|result| Some(result.until.as_ref()?.iterations));
+    times.next().is_some_and(|first| times.any(|other| other != first))
 }
 
 impl Column {

@@ -83,8 +83,10 @@ fn overload(complete: &[(&str, &SchemeResult)], report: &Report) -> Option<Strin
     let scale = report.run.get("time_scale").and_then(Value::as_f64).unwrap_or(1.0);
     let enough = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
         .filter(|_| !report.run.contains_key("warmup"))
-        .map_or_else(String::new, |scale| format!(" {} or more", units::whole(scale.ceil() as u64)));
-    let enough = format!("--time-scale{enough}");
+        .map_or_else(
+            || "--time-scale".to_owned(),
+            |scale| format!("such as --time-scale {}", units::whole(scale.ceil() as u64)),
+        );
     let advice = format!("a closed loop (--host closed:32) or arrivals further apart ({enough}) can be compared");
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
@@ -165,7 +167,8 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
     if timed.len() == 1 || !factor.is_finite() || factor < 1.005 {
         let after = units::time_us(mean);
         if timed.len() > 1 {
-            return format!("All alike respond after {after} on average{}.", tails(&timed).unwrap_or_default());
+            let who = all_or(timed.iter().map(|one| one.0).collect(), report);
+            return format!("{who} respond alike, after {after} on average{}.", tails(&timed).unwrap_or_default());
         }
         let why = response::largest(result).map_or_else(String::new, |(part, share)| {
             format!("; the largest part of that, {:.0} %, is {}", 100.0 * share, part.name())
@@ -185,6 +188,11 @@ fn speed(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
         slowest.0,
         units::number(factor)
     )
+}
+
+/// "All", if these are all runs, or their names.
+fn all_or(labels: Vec<&str>, report: &Report) -> String {
+    if labels.len() == report.results.len() { "All".to_owned() } else { joined(labels).unwrap_or_default() }
 }
 
 /// How the tails of runs with one mean differ, if they do.
@@ -224,7 +232,7 @@ fn blocks(erases: u64) -> String {
 }
 
 /// What so many times the erases mean for how long the flash lasts.
-fn lasting(least: &Worn<'_>, most: &Worn<'_>, advice: &str) -> String {
+fn lasting(least: &Worn<'_>, most: &Worn<'_>, advice: &str, report: &Report) -> String {
     let known = [least, most].into_iter().filter_map(|one| Some((one.label, one.of_a_block?)));
     if known.clone().any(|(_, (mean, _))| mean < 1.0) {
         return format!(", too few of them to say how long the flash lasts{advice}");
@@ -236,10 +244,11 @@ fn lasting(least: &Worn<'_>, most: &Worn<'_>, advice: &str) -> String {
             least.label
         ),
         Some((label, (mean, max))) => format!(
-            ", but under {label} a block is erased up to {} times and {} on average: --until end-of-life shows under \
-             which the flash lasts longer",
+            ", but under {label} a block is erased up to {} times and {} on average: --until end-of-life{} shows \
+             under which the flash lasts longer",
             units::whole(max),
-            units::number(mean)
+            units::number(mean),
+            if report.device.contains_key("endurance") { "" } else { ", with an endurance of the device," }
         ),
     }
 }
@@ -291,14 +300,17 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
             least.label,
             least.label
         ),
-        _ if factor < 1.005 => "All erase as many blocks for what the host writes, within 0.5 %.".to_owned(),
+        _ if factor < 1.005 => {
+            let who = all_or(worn.iter().map(|one| one.label).collect(), report);
+            format!("{who} erase as many blocks for what the host writes, within 0.5 %.")
+        }
         _ => format!(
             "{} erases {} times as many blocks as {} for what the host writes{}; {} programs {} pages and {} {} \
              {for_each}.",
             most.label,
             units::number(factor),
             least.label,
-            lasting(least, most, advice),
+            lasting(least, most, advice, report),
             most.label,
             programs(most),
             least.label,
@@ -380,8 +392,11 @@ mod tests {
             )
         );
         filled.results[0].erase_count = count(3.0, 7);
-        let uneven = "but under few a block is erased up to 7 times and 3.00 on average: --until end-of-life shows";
-        assert_eq!(wear(&filled), format!("{erases}{uneven} under which the flash lasts longer"));
+        let uneven = "but under few a block is erased up to 7 times and 3.00 on average: --until end-of-life";
+        let longer = "shows under which the flash lasts longer";
+        assert_eq!(wear(&filled), format!("{erases}{uneven}, with an endurance of the device, {longer}"));
+        filled.device.insert("endurance".into(), 3000.into());
+        assert_eq!(wear(&filled), format!("{erases}{uneven} {longer}"));
         // Three runs, of which the one between programs most.
         let mut c = result("c", 500.0, 9.0, 0.0);
         c.flash.erases = 0;
@@ -418,7 +433,7 @@ mod tests {
         }
         assert_eq!(
             meaning(&report(pair.to_vec()))[0],
-            "All alike respond after 500 µs on average; 99 % of the requests take no longer than 2.35 ms under a, and \
+            "All respond alike, after 500 µs on average; 99 % of the requests take no longer than 2.35 ms under a, and \
              3.55 ms under b."
         );
     }
@@ -450,7 +465,12 @@ mod tests {
             "page erases 12,500 blocks, and programs 1.00 pages for each page that the host writes (WAF)."
         );
         let [speed, wear] = meaning(&report(vec![result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0)]));
-        assert_eq!(speed, "All alike respond after 500 µs on average.");
+        assert_eq!(speed, "All respond alike, after 500 µs on average.");
+        // What broke: all spoke for those that are no measure, or ended early.
+        let [a, b, null] = [result("a", 500.0, 2.0, 0.0), result("b", 500.0, 2.0, 0.0), result("null", 0.0, 1.0, 0.0)];
+        let ended = SchemeResult { ended: "interrupted".to_owned(), ..result("c", 500.0, 2.0, 0.0) };
+        let sentences = meaning(&report(vec![a, b, null, ended]));
+        assert_eq!(sentences[0], "a and b respond alike, after 500 µs on average.");
         assert_eq!(wear, "All erase as many blocks for what the host writes, within 0.5 %.");
         let [speed, wear] = meaning(&report(vec![]));
         assert!(speed.starts_with("No run served"), "{speed}");
@@ -527,12 +547,12 @@ mod tests {
             speed,
             "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
              arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
-             arrivals further apart (--time-scale 2 or more) can be compared."
+             arrivals further apart (such as --time-scale 2) can be compared."
         );
         // What broke: the advice was a factor on arrivals that were scaled already, and null was a measure.
         let mut scaled = report.clone();
         scaled.run.insert("time_scale".into(), 1.25.into());
-        assert!(meaning(&scaled)[0].contains("(--time-scale 3 or more)"), "{}", meaning(&scaled)[0]);
+        assert!(meaning(&scaled)[0].contains("(such as --time-scale 3)"), "{}", meaning(&scaled)[0]);
         scaled.results.remove(2);
         scaled.results[0] = result("null", 0.0, 1.0, 0.0);
         assert!(meaning(&scaled)[0].starts_with("The device does not keep up"), "{}", meaning(&scaled)[0]);

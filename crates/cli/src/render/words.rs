@@ -104,7 +104,10 @@ pub(super) fn headline(report: &Report) -> String {
     let reads = sim::report::ratio(100.0 * workload.reads as f64, workload.requests as f64)
         .map_or_else(String::new, |share| format!(" ({share:.0} % reads)"));
     let word = published::word(&workload.name).map_or_else(String::new, |word| format!(" ({word})"));
-    let up_to = if differ_in_length(&report.results) { "up to " } else { "" };
+    // The number is of the run that went on longest.
+    let results = &report.results;
+    let all_ended = results.len() > 1 && !results.iter().any(SchemeResult::is_complete);
+    let up_to = if all_ended || differ_in_length(results) { "up to " } else { "" };
     format!(
         "{}{word}: {up_to}{} requests{reads} on {device}{capacity}, seed {}",
         workload.name,

@@ -26,11 +26,11 @@ const MOST_SPARE: u64 = 50;
 
 /// The advice where a device has fewer than `blocks` blocks: the spare share with which it has as many.
 pub(crate) fn more_spare(g: &Geometry, logical_pages: u32, blocks: u64) -> String {
-    // A device has whole blocks on every die: a page more than one block fewer is enough.
+    // A device has whole blocks on every die: what is more than one block fewer on each takes one more.
     let dies = u64::from(g.die_count());
-    let pages = (blocks.div_ceil(dies) - 1) * dies * u64::from(g.pages_per_block) + 1;
-    // In hundredths of a percent, rounded up.
-    let share = (10_000 * pages.saturating_sub(u64::from(logical_pages))).div_ceil(pages);
+    let pages = (blocks.div_ceil(dies) - 1).max(1) * dies * u64::from(g.pages_per_block);
+    // The least number of hundredths of a percent above that.
+    let share = 10_000 * pages.saturating_sub(u64::from(logical_pages)) / pages + 1;
     let least = format!("{}.{:02} %", share / 100, share % 100);
     if share > 100 * MOST_SPARE {
         return format!("give a larger capacity, or set what needs less; with this one {least} would have to be spare");

@@ -56,7 +56,7 @@ pub struct Intake {
     pub out_of_order: u64,
     /// The furthest such an arrival was off, in nanoseconds.
     pub worst_disorder_ns: u64,
-    /// Whether the last line of a text has no line end: who cut the file short may have cut its last number.
+    /// Whether the last line of a text is a request without a line end: what cut the file short may have cut a number.
     pub unended: bool,
     /// Names of the volumes, by number (`"asu 3"`, `"prxy.0"`, `"8,16"`).
     pub volumes: Vec<String>,

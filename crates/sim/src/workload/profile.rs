@@ -94,7 +94,7 @@ pub struct Profile {
     pub out_of_order: u64,
     /// The largest step back in time, in nanoseconds.
     pub worst_disorder_ns: u64,
-    /// Whether the last line of a text has no line end.
+    /// Whether the last line of a text is a request without a line end.
     pub unended: bool,
     /// SHA-256 of the file as stored, if it was read to its end.
     pub sha256: Option<String>,

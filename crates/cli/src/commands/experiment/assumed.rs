@@ -69,7 +69,9 @@ impl Experiment<'_> {
             ));
         }
         if profile.unended {
-            all.push("The last line has no line end: if the file was cut short, its last number was, too.".to_owned());
+            all.push(
+                "The last line has no line end: if the file was cut short, its last number may be, too.".to_owned(),
+            );
         }
         if profile.volumes.len() > 1 {
             all.push(match &args.volumes {

@@ -183,9 +183,6 @@ impl TraceFile {
                 let range = (self.start, self.start + size);
                 self.start += size;
                 self.record += 1;
-                if self.exhausted {
-                    self.intake.unended = matches!(self.parser, Parser::Text(_)) && self.buffer[range.1 - 1] != b'\n';
-                }
                 return Ok(Some(range));
             }
             if self.exhausted {
@@ -297,6 +294,9 @@ impl TraceFile {
                     continue;
                 }
             };
+            if self.exhausted {
+                self.intake.unended = matches!(self.parser, Parser::Text(_)) && self.buffer[end - 1] != b'\n';
+            }
             self.found += 1;
             self.barren = 0;
             let time_ns = record.time_ns;

@@ -143,6 +143,7 @@ fn a_last_line_without_a_line_end_is_told() {
     let of = |text: &str| requests_of(text.as_bytes(), None).unwrap().1.unended;
     assert!(!of(text) && of(text.trim_end()));
     assert!(of(&format!("{text}0,3,51,R,0.")), "which was 512, and 0.3");
+    assert!(!of(&format!("{text}  ")), "no number is cut there");
 }
 
 #[test]

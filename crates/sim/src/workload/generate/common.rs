@@ -120,11 +120,8 @@ impl Space {
         let span = arguments.integer("span").unwrap_or(context.capacity_bytes);
         let align = arguments.integer("align").unwrap_or(sizes.smallest());
         if span > context.capacity_bytes {
-            let fix = format!(
-                "give the device a larger capacity (--device NAME:capacity=SIZE), or a span of 1 to {}",
-                context.capacity_bytes
-            );
-            let what = format!("span: larger than the {} bytes that the device exports", context.capacity_bytes);
+            let fix = format!("give a span of 1 to {}, or a device a larger capacity", context.capacity_bytes);
+            let what = format!("span: larger than the {} bytes that there are for it", context.capacity_bytes);
             return Err(arguments.fault(what, fix));
         }
         if sizes.largest() > span {
