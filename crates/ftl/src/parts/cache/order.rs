@@ -221,6 +221,7 @@ impl Order {
     ///
     /// # Panics
     /// If there is no line: a bug.
+    #[inline]
     pub(crate) fn victim(&self) -> u32 {
         match self.kind {
             OrderKind::Lru | OrderKind::SegmentedLru => {
