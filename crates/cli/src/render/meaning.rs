@@ -81,13 +81,13 @@ fn overload(complete: &[(&str, &SchemeResult)], report: &Report) -> Option<Strin
     // Room for a quarter more than it would just keep up with. A warm-up may have left a part of the backlog, and how
     // long its arrivals took the report does not say.
     let scale = report.run.get("time_scale").and_then(Value::as_f64).unwrap_or(1.0);
-    let enough = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
+    let slower = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
         .filter(|_| !report.run.contains_key("warmup"))
         .map_or_else(
             || "--time-scale".to_owned(),
             |scale| format!("such as --time-scale {}", units::whole(scale.ceil() as u64)),
         );
-    let advice = format!("a closed loop (--host closed:32) or arrivals further apart ({enough}) can be compared");
+    let advice = format!("a closed loop (--host closed:32) or arrivals further apart ({slower}) can be compared");
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
         Some(&(label, fastest)) => {

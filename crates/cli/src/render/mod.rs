@@ -21,6 +21,7 @@ pub(crate) mod svg;
 pub mod table;
 pub mod text;
 mod wear;
-pub(crate) mod words;
+mod words;
 
 pub use words::labels;
+pub(crate) use words::plain;
