@@ -192,7 +192,7 @@ pub(crate) fn pick_among<P: Placement>(core: &Core<P>, policy: &str, of_kind: im
             let scored = closed.map(|slot| (score(slot), block(slot), slot));
             scored.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, _, slot)| slot)
         }
-        (_, Some(scores)) => closed.max_by_key(|&slot| (scores.get(slot), core::cmp::Reverse(block(slot)))),
+        (_, Some(scores)) => scores.best_of(&of_kind),
         _ => closed.next(),
     }
 }

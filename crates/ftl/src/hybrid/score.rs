@@ -256,18 +256,40 @@ impl Scores {
         }
     }
 
-    fn refresh(&mut self, cluster: usize) {
+    /// The closed log blocks of a cluster.
+    fn closed_in(&self, cluster: usize) -> impl Iterator<Item = Slot> + '_ {
         let first = cluster * CLUSTER;
-        let range = first..(first + CLUSTER).min(self.scores.len());
-        self.effort.refreshed += range.len() as u64;
-        let closed = range.filter(|&slot| self.closed[slot]).map(|slot| Slot(slot as u32));
-        self.best[cluster] = closed.max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
+        let slots = first..(first + CLUSTER).min(self.scores.len());
+        slots.filter(|&slot| self.closed[slot]).map(|slot| Slot(slot as u32))
+    }
+
+    fn refresh(&mut self, cluster: usize) {
+        self.effort.refreshed += CLUSTER.min(self.scores.len() - cluster * CLUSTER) as u64;
+        self.best[cluster] = self.closed_in(cluster).max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
+    }
+
+    /// The best log block of each cluster that has a closed one.
+    fn maxima(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.best.iter().copied().filter(|&slot| slot != Slot::NONE)
     }
 
     /// The closed log block of the largest score.
     pub(crate) fn best(&mut self) -> Option<Slot> {
         self.effort.compared += self.best.len() as u64;
-        self.best.iter().copied().filter(|&slot| slot != Slot::NONE).max_by_key(|&slot| self.key(slot))
+        self.maxima().max_by_key(|&slot| self.key(slot))
+    }
+
+    /// The closed log block of the largest score among those of a kind. A cluster whose maximum is of another kind is
+    /// looked through if this maximum is larger than what the others have.
+    pub(crate) fn best_of(&self, is_of_kind: impl Fn(Slot) -> bool) -> Option<Slot> {
+        let best = self.maxima().filter(|&slot| is_of_kind(slot)).max_by_key(|&slot| self.key(slot));
+        self.maxima().filter(|&slot| !is_of_kind(slot)).fold(best, |best, rival| {
+            if best.is_some_and(|best| self.key(best) > self.key(rival)) {
+                return best;
+            }
+            let closed = self.closed_in(rival.index() / CLUSTER).filter(|&slot| is_of_kind(slot));
+            best.into_iter().chain(closed).max_by_key(|&slot| self.key(slot))
+        })
     }
 
     /// Begins a round in which each slot is met once.
@@ -334,10 +356,7 @@ impl Scores {
             }
         }
         for (cluster, &best) in self.best.iter().enumerate() {
-            let first = cluster * CLUSTER;
-            let closed = (first..(first + CLUSTER).min(self.scores.len())).filter(|&slot| self.closed[slot]);
-            let expected =
-                closed.map(|slot| Slot(slot as u32)).max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
+            let expected = self.closed_in(cluster).max_by_key(|&slot| self.key(slot)).unwrap_or(Slot::NONE);
             if best != expected {
                 return Err(format!("cluster {cluster} has its maximum in {expected:?}, and {best:?} is noted"));
             }
@@ -349,4 +368,41 @@ impl Scores {
 /// Rounds a number that is not negative.
 fn libm_round(x: f64) -> i64 {
     (x + 0.5) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::Rng;
+
+    /// Whatever scores, kinds and closed log blocks there are: as if each had been looked at.
+    #[test]
+    fn the_best_of_a_kind_is_found_in_whatever_cluster_it_is() {
+        let victims =
+            Victims { policy: "maro", age_us: 1.0, alpha: 1.0, copy_us: 1.0, erase_us: 1.0, keeps_ages: false };
+        let mut rng = Rng::new(7);
+        let mut met = 0;
+        for kinds in [1, 2, 40] {
+            let count = 5 * CLUSTER as u32 + 3;
+            let mut scores = Scores::new(&victims, count).unwrap();
+            let mut kind_of = vec![0; count as usize];
+            for slot in 0..count {
+                scores.begin(Slot(slot), Block(count - slot));
+                scores.set_age(Slot(slot), rng.below(50));
+                kind_of[slot as usize] = rng.below(kinds);
+                if rng.chance(0.7) {
+                    scores.close(Slot(slot));
+                }
+            }
+            for kind in 0..kinds {
+                let of_kind = |slot: Slot| kind_of[slot.index()] == kind;
+                let closed = (0..count).map(Slot).filter(|&slot| scores.closed[slot.index()] && of_kind(slot));
+                let best = closed.max_by_key(|&slot| scores.key(slot));
+                assert_eq!(scores.best_of(of_kind), best, "kind {kind} of {kinds}");
+                met += usize::from(best.is_some_and(|best| !scores.best.contains(&best)));
+            }
+            assert_eq!(scores.best_of(|_| true), scores.best());
+        }
+        assert!(met > 10, "{met} of them are no maximum of their cluster");
+    }
 }

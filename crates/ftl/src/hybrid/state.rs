@@ -226,7 +226,7 @@ pub struct Core<P = InPlace> {
     /// The log blocks.
     pub slots: Slots,
     /// What cleaning each log block would cost, for policies that want to know.
-    pub scores: Option<Scores>,
+    pub scores: Option<Box<Scores>>,
     /// When log blocks were begun, if that is kept on flash.
     pub(super) ages: Option<Box<Ages>>,
     /// Log blocks that settings allow.
@@ -304,7 +304,7 @@ impl<P: Placement> Core<P> {
             data: vec![NONE; logical_blocks as usize],
             log_map: vec![NONE; logical_pages as usize],
             logged: vec![0; logical_blocks as usize],
-            scores: victims.and_then(|victims| Scores::new(&victims, slots.capacity())),
+            scores: victims.and_then(|victims| Scores::new(&victims, slots.capacity())).map(Box::new),
             ages,
             slots,
             most_log_blocks: most,
