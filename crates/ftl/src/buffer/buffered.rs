@@ -398,8 +398,12 @@ impl<D: Store> Buffer<D> {
         }
     }
 
-    /// Which pages, dirty or clean, 4 B each, what the policy knows, and what the pages hold.
+    /// The request in progress, what the policy knows, which pages, dirty or clean, 4 B each, and what they hold.
     fn save(&self, out: &mut Saver) {
+        for pages in [&self.extent, &self.announced] {
+            out.u32(pages.start);
+            out.u32(pages.end);
+        }
         self.policy.save(out);
         out.u32(self.resident.len() as u32);
         for (&lpn, page) in &self.resident {
@@ -409,6 +413,8 @@ impl<D: Store> Buffer<D> {
     }
 
     fn load(&mut self, from: &mut Loader<'_>) {
+        self.extent = from.u32()..from.u32();
+        self.announced = from.u32()..from.u32();
         self.policy.load(from);
         for _ in 0..from.u32() {
             let page = from.u32();
