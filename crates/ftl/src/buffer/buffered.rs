@@ -109,7 +109,7 @@ struct Buffer<D> {
     /// The host's request in progress, and the part of it that the scheme was told of.
     extent: Range<u32>,
     announced: Range<u32>,
-    /// A page that was read to be written in part, and whether it was in the buffer.
+    /// A page that was read to be written in part, and whether it was in the buffer: for a count alone, so not saved.
     modifying: Option<(Lpn, bool)>,
     /// What is about to be written; means nothing between flushes.
     list: Vec<(u32, Source)>,
@@ -356,7 +356,7 @@ impl<D: Store> Buffer<D> {
             ("write buffer padding", padding),
             ("write buffer pages", 8 * pages),
             ("write buffer groups", 12 * u64::from(self.policy.most_groups())),
-            ("write buffer state", 16),
+            ("write buffer state", 20),
         ]
     }
 
@@ -405,7 +405,6 @@ impl<D: Store> Buffer<D> {
             out.u32(pages.end);
         }
         self.policy.save(out);
-        out.u32(self.resident.len() as u32);
         for (&lpn, page) in &self.resident {
             out.u32(if page.dirty { lpn | DIRTY } else { lpn });
             out.append(|bytes| self.frames.save(page.frame as usize, bytes));
@@ -416,7 +415,7 @@ impl<D: Store> Buffer<D> {
         self.extent = from.u32()..from.u32();
         self.announced = from.u32()..from.u32();
         self.policy.load(from);
-        for _ in 0..from.u32() {
+        for _ in 0..self.policy.pages() {
             let page = from.u32();
             let frame = self.free.pop().expect("no more pages were saved than fit");
             self.resident.insert(page & !DIRTY, Resident { frame, dirty: page & DIRTY != 0 });

@@ -225,7 +225,7 @@ pub struct Core<P = InPlace> {
     pub logged: Vec<u16>,
     /// The log blocks.
     pub slots: Slots,
-    /// What cleaning each log block would cost, for policies that want to know.
+    /// What cleaning each log block would cost, for policies that want to know. Boxed, as writes take it out and back.
     pub scores: Option<Box<Scores>>,
     /// When log blocks were begun, if that is kept on flash.
     pub(super) ages: Option<Box<Ages>>,

@@ -13,7 +13,7 @@ use super::bed::{Action, Bed, Operation};
 use super::numbers::Numbers;
 use super::session::{Session, Stop, reported};
 use super::{CheckConfig, CheckReport, Checked, Chip, Part, Replay, bench, guarded, sound};
-use flash::{Cause, Flash, Kind, Line, Payload, Ppn, Rng};
+use flash::{Cause, Flash, Kind, Line, Noted, Oob, Payload, Ppn, Rng};
 use ftl::Inspect;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -88,6 +88,14 @@ fn future(mut session: Session<'_>, ahead: &[Operation]) -> Result<Future, Strin
     Ok((session.flash.take_lines(), state))
 }
 
+/// In what commands of the same text differ.
+fn unlike(ours: &Line, theirs: &Line) -> String {
+    let (Noted::Program(ours), Noted::Program(theirs)) = (ours.what, theirs.what) else { return String::new() };
+    let of =
+        |oob: Oob| format!("mode {:?}, version {}, program {}, mark {}", oob.mode, oob.version, oob.program, oob.mark);
+    format!(": {}, not {}", of(ours), of(theirs))
+}
+
 /// Saves, drops and restores the scheme, and compares what it does next.
 fn restore(session: &Session<'_>, ahead: &[Operation], report: &mut CheckReport) -> Result<(), String> {
     let ftl = session.restored().map_err(Stop::text)?;
@@ -98,8 +106,10 @@ fn restore(session: &Session<'_>, ahead: &[Operation], report: &mut CheckReport)
     let (expected, end) = future(session.clone(), ahead)?;
     let (lines, same_end) = future(restored, ahead)?;
     if let Some((ours, theirs)) = lines.iter().zip(&expected).find(|(a, b)| a != b) {
-        // All of them: lines of the same text may differ in the mode or the version of a page.
-        return Err(format!("restored from saved RAM, it issues {ours:?} where the original issued {theirs:?}"));
+        let differs = if ours.to_string() == theirs.to_string() { unlike(ours, theirs) } else { String::new() };
+        return Err(format!(
+            "restored from saved RAM, it issues `{ours}` where the original issued `{theirs}`{differs}"
+        ));
     }
     if lines.len() != expected.len() || end != same_end {
         return Err("restored from saved RAM, it ends in another state than the original".into());
