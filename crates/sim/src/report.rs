@@ -603,6 +603,11 @@ impl Report {
         Ok(serde_json::from_str(text)?)
     }
 
+    /// Whether every run ended in its warm-up.
+    pub fn measured_nothing(&self) -> bool {
+        !self.results.is_empty() && self.results.iter().all(|result| result.ended.starts_with(IN_WARM_UP))
+    }
+
     /// Sets `t_pc` of every result against the page mapping of the same report whose parameters differ least. Runs that
     /// did not serve the whole workload are compared with nothing, nor are those of an overloaded device: these have no
     /// mean response of their own.

@@ -62,7 +62,11 @@ impl Default for Limits {
 pub fn compare(args: &CompareArgs, stop: &AtomicBool, stdout: &mut dyn Write) -> Result<Ended, CliError> {
     let Some(report) = run(args, &Session::new(stop))? else { return Ok(Ended::Interrupted) };
     deliver(&report, args, stdout)?;
-    Ok(if stop.load(Ordering::Relaxed) { Ended::Interrupted } else { Ended::Done })
+    Ok(match stop.load(Ordering::Relaxed) {
+        true => Ended::Interrupted,
+        false if report.measured_nothing() => Ended::Failed,
+        false => Ended::Done,
+    })
 }
 
 /// Runs what the flags ask for. `None` if the session was stopped before the first run began.

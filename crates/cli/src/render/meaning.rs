@@ -4,7 +4,7 @@ use super::response::{self, joined};
 use super::words::labels;
 use crate::units;
 use serde_json::Value;
-use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, IN_WARM_UP, Report, SchemeResult};
+use sim::report::{BACKLOG, END_OF_LIFE, FlowResult, Report, SchemeResult};
 
 /// Pages written, of those read or written, below which write amplification says nothing about wear.
 const FEW_WRITES: f64 = 0.01;
@@ -34,7 +34,7 @@ fn sentences(report: &Report) -> [String; 2] {
         if !worn.is_empty() {
             return endured(worn);
         }
-        if !report.results.is_empty() && report.results.iter().all(|result| result.ended.starts_with(IN_WARM_UP)) {
+        if report.measured_nothing() {
             return [
                 "Nothing was measured.".to_owned(),
                 "More requests, or a shorter --warmup, leave some to be measured.".to_owned(),
@@ -323,7 +323,7 @@ fn wear(complete: &[(&str, &SchemeResult)], report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::testing::{report, result, three};
-    use sim::report::EraseCount;
+    use sim::report::{EraseCount, IN_WARM_UP};
 
     /// The same runs, whose blocks wear alike.
     fn even(mut report: Report) -> Report {

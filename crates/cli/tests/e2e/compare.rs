@@ -203,7 +203,7 @@ fn a_report_says_what_it_takes_to_repeat_it() {
         (
             format!("{timed} {device} --warmup 500 --limit 900 --time-scale 2 --idle-gc 1500us --scheduler suspend"),
             &[
-                "assumed: 500 requests were served before measuring began (--warmup 500).",
+                "assumed: The first 500 requests are served and not measured (--warmup 500).",
                 "at the workload's times, multiplied by 2 (--time-scale 2) (--host open).",
                 "nothing has been under way for 1500us (--idle-gc 1500us).",
                 "assumed: Flash commands queue, reads that the host waits for first, also before",
@@ -376,6 +376,16 @@ fn every_report_says_how_much_of_the_device_is_live_at_the_start() {
     let line = "compare r.spc --schemes page --fill trace --device agrawal08:capacity=64MiB";
     let text = directory.ftlab(line).succeeded().stdout.replace("\n  ", " ");
     assert!(text.contains("The workload writes nothing: all that the device held came from reads."), "{text}");
+}
+
+/// What broke: a script took it for a measurement, for the exit code was 0.
+#[test]
+fn a_comparison_that_measured_nothing_fails() {
+    let directory = Directory::new();
+    let ended = directory.ftlab("compare --workload zipf:requests=200,span=16MiB --schemes page,bast --warmup 200");
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert!(ended.stdout.contains("Nothing was measured."), "{}", ended.stdout);
+    directory.ftlab("compare --workload zipf:requests=201,span=16MiB --schemes page,bast --warmup 200").succeeded();
 }
 
 /// On a full device `last` has log blocks that begin in the middle of a logical block, and `fast` has not. Page maps

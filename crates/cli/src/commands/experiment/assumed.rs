@@ -152,7 +152,7 @@ impl Experiment<'_> {
         }
         if args.warmup > 0 {
             let count = units::whole(args.warmup);
-            all.push(format!("{count} requests were served before measuring began (--warmup {}).", args.warmup));
+            all.push(format!("The first {count} requests are served and not measured (--warmup {}).", args.warmup));
         }
         all.extend(args.until.map(|until| match until {
             args::Until::MeanErases(mean) => format!(
