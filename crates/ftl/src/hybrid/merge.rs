@@ -48,10 +48,10 @@ fn moves(cause: Cause) -> bool {
     matches!(cause, Cause::WearLevelling | Cause::Refresh)
 }
 
-/// The pages of a merge are on their way, one of the host among them or none: its write is answered when they are on
+/// The pages of a merge are on their way, `new` of the host among them or none: its write is answered when they are on
 /// flash.
-fn answer<F: Flash>(gc: &mut Collection<'_, F>, with_host_page: bool) {
-    if with_host_page {
+fn answer<F: Flash>(gc: &mut Collection<'_, F>, new: &mut Option<Write<'_, F>>) {
+    if new.take().is_some() {
         gc.wait_so_far();
     }
 }
@@ -126,8 +126,8 @@ impl<P: Placement> Core<P> {
         Ok(())
     }
 
-    /// Copies what was found to `target`, and writes `new`; nothing dies yet. False if a program failed: the target is
-    /// doomed.
+    /// Copies what was found to `target`, and writes `new`; nothing dies yet. Returns how many of the sources are
+    /// there: fewer than all if a program failed, and the target is doomed.
     fn fill<F: Flash>(
         &mut self,
         flash: &mut F,
@@ -135,14 +135,14 @@ impl<P: Placement> Core<P> {
         target: Block,
         cause: Cause,
         new: Option<Write<'_, F>>,
-    ) -> Outcome<F, bool> {
+    ) -> Outcome<F, usize> {
         let first = self.lpns(lbn).start;
         for i in 0..self.sources.len() {
             let Source { offset, from, run } = self.sources[i];
             let page = P::next(self, target, offset).expect("a merge has room for all that it found");
             let padding = if P::APPENDS { Cause::Metadata } else { cause };
             if !self.pad(flash, target, page, padding)? {
-                return Ok(false);
+                return Ok(i);
             }
             let (to, lpn) = (self.g.page(target, page), Lpn(first + offset));
             let done = match new {
@@ -157,10 +157,10 @@ impl<P: Placement> Core<P> {
                 _ => self.copy_run(flash, (from, run), to, cause)?,
             };
             if !done {
-                return Ok(false);
+                return Ok(i);
             }
         }
-        Ok(true)
+        Ok(self.sources.len())
     }
 
     /// Copies pages that are in their places to the same places of another block. False if a program failed: the block
@@ -229,8 +229,8 @@ impl<P: Placement> Core<P> {
         loop {
             let target = self.take_block(flash)?;
             match self.fill(flash, lbn, target, cause, new) {
-                Ok(true) => return Ok(self.install(lbn, Some(target))),
-                Ok(false) => self.dispose(flash, target, cause)?,
+                Ok(all) if all == self.sources.len() => return Ok(self.install(lbn, Some(target))),
+                Ok(_) => self.dispose(flash, target, cause)?,
                 Err(error) => {
                     // What it holds are copies: it is erased before its next use.
                     self.pool.blocks.give_back(target);
@@ -241,7 +241,8 @@ impl<P: Placement> Core<P> {
     }
 
     /// Merges a log block that holds pages of one logical block alone, as cheaply as its content allows, and `new` with
-    /// it. It is a log block no more. `obsolete` is handed the block that was the data block.
+    /// it. It is a log block no more. `obsolete` is handed the block that was the data block. `new` is taken once it
+    /// counts, which it may do where the merge fails: in the log block, of which a later program failed.
     ///
     /// # Errors
     /// Full, or the medium's.
@@ -250,7 +251,7 @@ impl<P: Placement> Core<P> {
         flash: &mut F,
         slot: Slot,
         lbn: Lbn,
-        new: Option<Write<'_, F>>,
+        new: &mut Option<Write<'_, F>>,
         obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F, Merge> {
         self.in_merge(flash, |core, gc| core.merge_block_in(gc, slot, lbn, new, obsolete))
@@ -272,7 +273,7 @@ impl<P: Placement> Core<P> {
         gc: &mut Collection<'_, F>,
         slot: Slot,
         lbn: Lbn,
-        new: Option<Write<'_, F>>,
+        new: &mut Option<Write<'_, F>>,
         obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F, Merge> {
         let target = self.slots.block(slot);
@@ -286,25 +287,32 @@ impl<P: Placement> Core<P> {
             }
             let fits = |offset: u32| self.is_writable(target, offset);
             let switches = has_all || P::APPENDS && self.sources.is_empty();
-            if self.sources.iter().all(|source| source.offsets().all(fits))
-                && self.fill(&mut **gc, lbn, target, Cause::MergePartial, new)?
-            {
-                let (merge, cause) = match switches {
-                    true => (Merge::Switch, Cause::MergeSwitch),
-                    false => (Merge::Partial, Cause::MergePartial),
-                };
-                self.merges.switches += u64::from(switches);
-                self.merges.partials += u64::from(!switches);
-                answer(gc, new.is_some());
-                if let Some(old) = self.install(lbn, Some(target)) {
-                    gc.then();
-                    obsolete(self, gc, old, cause)?;
+            if self.sources.iter().all(|source| source.offsets().all(fits)) {
+                let brought = self.fill(&mut **gc, lbn, target, Cause::MergePartial, *new)?;
+                if brought == self.sources.len() {
+                    let (merge, cause) = match switches {
+                        true => (Merge::Switch, Cause::MergeSwitch),
+                        false => (Merge::Partial, Cause::MergePartial),
+                    };
+                    self.merges.switches += u64::from(switches);
+                    self.merges.partials += u64::from(!switches);
+                    answer(gc, new);
+                    if let Some(old) = self.install(lbn, Some(target)) {
+                        gc.then();
+                        obsolete(self, gc, old, cause)?;
+                    }
+                    return Ok(merge);
                 }
-                return Ok(merge);
+                // The host's page may be there already, and a mount would find it whatever becomes of the merge.
+                if let Some(source) = self.sources[..brought].iter().find(|source| source.from == Ppn::NONE) {
+                    let offset = source.offset;
+                    self.enter_scored(Lpn(self.lpns(lbn).start + offset), slot, offset);
+                    answer(gc, new);
+                }
             }
         }
-        let old = self.full_merge(&mut **gc, lbn, Cause::MergeFull, new)?;
-        answer(gc, new.is_some());
+        let old = self.full_merge(&mut **gc, lbn, Cause::MergeFull, *new)?;
+        answer(gc, new);
         if let Some(old) = old {
             gc.then();
             obsolete(self, gc, old, Cause::MergeFull)?;

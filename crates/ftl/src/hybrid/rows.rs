@@ -159,7 +159,7 @@ impl Rows {
             core.merges.dead += 1;
             core.erase_dead(flash, &[slot], Cause::MergeFull)?;
         } else {
-            core.merge_block(flash, slot, lbn, None, &mut erase_obsolete)?;
+            core.merge_block(flash, slot, lbn, &mut None, &mut erase_obsolete)?;
         }
         core.merges.cleaned += 1;
         core.merges.density += 1;

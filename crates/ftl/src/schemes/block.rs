@@ -83,7 +83,7 @@ impl Rewriting {
     /// Finishes a rewriting: what the new block lacks is copied in, and the old one is erased.
     fn finish<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F> {
         if let Some((slot, lbn)) = self.moving {
-            let merged = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete);
+            let merged = core.merge_block(flash, slot, lbn, &mut None, &mut erase_obsolete);
             if merged.is_ok() || core.has_given_up(slot) {
                 self.moving = None;
             }

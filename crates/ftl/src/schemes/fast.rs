@@ -166,7 +166,13 @@ impl OneSequential {
         }
     }
 
-    fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, new: Option<Write<'_, F>>) -> Outcome<F> {
+    /// Merges the sequential log block, and `new` with it, which is taken once it counts.
+    fn merge_sequential<F: Flash>(
+        &mut self,
+        core: &mut Core,
+        flash: &mut F,
+        new: &mut Option<Write<'_, F>>,
+    ) -> Outcome<F> {
         let Some((slot, lbn)) = self.sequential else { return Ok(()) };
         let merged = core.merge_block(flash, slot, lbn, new, &mut erase_obsolete);
         if merged.is_ok() || core.has_given_up(slot) {
@@ -226,10 +232,15 @@ impl Strategy for OneSequential {
         let (lbn, offset) = core.split(page.lpn);
         let mut way = self.way(core, page.lpn);
         if let Way::IntoMerge = way {
-            return self.merge_sequential(core, flash, Some(page));
+            let mut new = Some(page);
+            return match self.merge_sequential(core, flash, &mut new) {
+                // The page is written. Whoever needs a block next hears that the device is full.
+                Err(Error::Full) if new.is_none() => Ok(()),
+                other => other,
+            };
         }
         if let Way::NewSequential = way {
-            self.merge_sequential(core, flash, None)?;
+            self.merge_sequential(core, flash, &mut None)?;
             // What the logical block had in the log may be in its data block now, and the place blank.
             if core.write_to_data(flash, page)? {
                 return Ok(());
@@ -257,11 +268,11 @@ impl Strategy for OneSequential {
     fn clean<F: Flash>(&mut self, core: &mut Core, flash: &mut F) -> Outcome<F, bool> {
         let Some(victim) = hybrid::pick(core, self.policy) else {
             let any = self.sequential.is_some();
-            self.merge_sequential(core, flash, None)?;
+            self.merge_sequential(core, flash, &mut None)?;
             return Ok(any);
         };
         if self.sequential.is_some_and(|(_, owner)| core.logical_blocks_in(victim).contains(&owner)) {
-            self.merge_sequential(core, flash, None)?;
+            self.merge_sequential(core, flash, &mut None)?;
         }
         core.clean(flash, victim, &mut erase_obsolete)?;
         Ok(true)

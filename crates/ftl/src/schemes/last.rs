@@ -239,7 +239,7 @@ impl Partitions {
 
     fn merge_sequential<F: Flash>(&mut self, core: &mut Core, flash: &mut F, lbn: Lbn) -> Outcome<F, bool> {
         let Some(&(slot, _)) = self.sequential.get(&lbn) else { return Ok(false) };
-        let merged = core.merge_block(flash, slot, lbn, None, &mut erase_obsolete);
+        let merged = core.merge_block(flash, slot, lbn, &mut None, &mut erase_obsolete);
         if merged.is_ok() || core.has_given_up(slot) {
             self.drop_sequential(lbn);
         }

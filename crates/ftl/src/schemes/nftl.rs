@@ -163,7 +163,7 @@ impl Chains {
         if core.logged[lbn.index()] == 0 {
             // Discards have left nothing in the chain.
         } else if self.fold_in_place {
-            let merged = core.merge_block(flash, last, lbn, None, &mut erase_obsolete);
+            let merged = core.merge_block(flash, last, lbn, &mut None, &mut erase_obsolete);
             if merged.is_err() && core.has_given_up(last) {
                 self.set(lbn, &slots[..slots.len() - 1]);
             }

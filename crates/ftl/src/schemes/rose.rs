@@ -206,7 +206,7 @@ impl Techniques {
         let mut obsolete = |core: &mut Core<P>, gc: &mut Collection<'_, F>, block: Block, cause: Cause| {
             self.obsolete(core, gc, (block, Slot::NONE), cause)
         };
-        let merged = core.merge_block(flash, slot, lbn, None, &mut obsolete);
+        let merged = core.merge_block(flash, slot, lbn, &mut None, &mut obsolete);
         if merged.is_ok() || core.has_given_up(slot) {
             self.entire = None;
         }

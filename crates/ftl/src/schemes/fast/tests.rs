@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
-use flash::{Full, Geometry, Nand, ProgramOrder, Tags};
+use crate::{Build, Ftl, Inspect};
+use flash::{Failing, FailurePlan, Full, Geometry, Nand, ProgramOrder, Tags};
 
 /// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
 /// of copies.
@@ -71,6 +72,33 @@ fn a_page_out_of_turn_goes_where_sw_other_says() {
         // The owner's page 3 comes while 1 is next: the merge copies 1 and 2, and takes it.
         let lines = write_each(&mut flash, &mut fast, &[0, 3]);
         assert_eq!(tally(&lines), expected, "{other}: {lines:?}");
+    }
+}
+
+/// What broke: the page out of turn was on flash, all blocks that the merge went on in failed a program, and the write
+/// was refused; the next mount found it. It is written once it is on flash, and refused if it is not.
+#[test]
+fn a_page_out_of_turn_is_written_or_refused_whatever_becomes_of_its_merge() {
+    // Programs 0 to 12 are of the first thirteen writes. The merge programs 1, 2, which is the host's, and 3.
+    for (from, is_written) in [(13, false), (14, false), (15, true)] {
+        let settings = settings(&ROW, &[("sw-other", "psu")]);
+        let plan = FailurePlan { program_schedule: (from..100).collect(), ..FailurePlan::default() };
+        let mut flash = Failing::new(Nand::<Tags, Full>::new(small(8)), plan, 1);
+        let mut fast = Fast::format(&mut flash, 12, &settings).unwrap();
+        for lpn in (0..12).chain([0]) {
+            fast.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+        }
+        let written = fast.write(&mut flash, Lpn(2), &100);
+        assert_eq!(written.is_ok(), is_written, "{from}: {written:?}");
+        assert!(fast.core.pool.free() == 0 && flash.grown_bad_count() >= 4, "{from}");
+        fast.audit(&mut flash).unwrap();
+        let expected = if is_written { 100 } else { 2 };
+        assert_eq!(fast.read(&mut flash, Lpn(2)).unwrap(), Some(&expected), "{from}");
+        let (mut fast, _) = Fast::mount(&mut flash, 12, &settings).unwrap();
+        for lpn in 0..12 {
+            let expected = if lpn == 2 { expected } else { u64::from(lpn) };
+            assert_eq!(fast.read(&mut flash, Lpn(lpn)).unwrap(), Some(&expected), "{from}: LPN {lpn}");
+        }
     }
 }
 
