@@ -204,6 +204,8 @@ def test_a_full_device_says_so():
         ftlab.Device(Tight, ONE_DIE).write(0)
     report = ftlab.compare(WORK, [Tight], device=ONE_DIE, fill="none")
     assert report.results["ended"][0].startswith("device full")
+    early = ftlab.compare(WORK, [Tight], device=ONE_DIE, fill="none", warmup=10)
+    assert early.results["ended"][0].startswith("in the warm-up: device full")
 
 
 def test_what_makes_no_scheme():

@@ -431,9 +431,11 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
             }
         }
         if self.config.warmup > 0 && served <= self.config.warmup {
-            if ended == report::COMPLETE {
-                ended = format!("{IN_WARM_UP}, after {served} requests");
-            }
+            ended = match ended.as_str() {
+                report::INTERRUPTED => ended,
+                report::COMPLETE => format!("{IN_WARM_UP}the workload ended after {served} requests"),
+                cause => format!("{IN_WARM_UP}{cause}"),
+            };
             if served < self.config.warmup {
                 self.end_warmup();
                 measuring = wall_clock();

@@ -24,8 +24,8 @@ pub const COMPLETE: &str = "complete";
 /// The value of [`SchemeResult::ended`] of a run that was to go on until worn blocks leave no room, and did.
 pub const END_OF_LIFE: &str = "end of life";
 
-/// How the [`SchemeResult::ended`] of a run begins of which nothing was measured.
-pub const IN_WARM_UP: &str = "the workload ended in its warm-up";
+/// How the [`SchemeResult::ended`] of a run begins that had a warm-up and measured nothing.
+pub const IN_WARM_UP: &str = "in the warm-up: ";
 
 /// The value of [`SchemeResult::ended`] of a run that was stopped by the user.
 pub const INTERRUPTED: &str = "interrupted";
@@ -122,7 +122,8 @@ pub struct SchemeResult {
     pub scheme: String,
     /// Every parameter of the scheme as resolved, defaults included.
     pub params: Fields,
-    /// How the run ended: [`COMPLETE`], [`END_OF_LIFE`], [`INTERRUPTED`], or `"device full: …"`.
+    /// How the run ended: [`COMPLETE`], [`END_OF_LIFE`], [`INTERRUPTED`], or `"device full: …"`,
+    /// perhaps behind [`IN_WARM_UP`].
     pub ended: String,
     /// Wall-clock seconds of the measured phase alone.
     pub wall_seconds: f64,
@@ -603,7 +604,7 @@ impl Report {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Whether every run ended in its warm-up.
+    /// Whether no run had a request left behind its warm-up.
     pub fn measured_nothing(&self) -> bool {
         !self.results.is_empty() && self.results.iter().all(|result| result.ended.starts_with(IN_WARM_UP))
     }

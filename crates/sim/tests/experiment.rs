@@ -135,7 +135,7 @@ fn a_warm_up_is_not_measured() {
     assert_eq!(outcome.result.by_cause["host"].programs, 1000);
     for warmup in [3000, 5000] {
         let outcome = run_list(&Config { warmup, ..config("page", PLAIN) }, requests.clone());
-        assert_eq!(outcome.result.ended, "the workload ended in its warm-up, after 3000 requests", "{warmup}");
+        assert_eq!(outcome.result.ended, "in the warm-up: the workload ended after 3000 requests", "{warmup}");
     }
 }
 

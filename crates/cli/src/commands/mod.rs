@@ -26,7 +26,7 @@ use std::path::PathBuf;
 pub enum Ended {
     /// It did what was asked.
     Done,
-    /// It checked, and found something wrong, or measured, and no request was left to measure; what is printed.
+    /// It found something wrong, or had nothing left to measure; what is printed.
     Failed,
     /// The user stopped it; what was finished is printed.
     Interrupted,

@@ -37,12 +37,12 @@ fn sentences(report: &Report) -> [String; 2] {
         if report.measured_nothing() {
             return [
                 "Nothing was measured.".to_owned(),
-                "More requests, or a shorter --warmup, leave some to be measured.".to_owned(),
+                "Every run ended before its --warmup was over, or with it.".to_owned(),
             ];
         }
         return [
             "No run served its whole workload, so there are no response times to compare.".to_owned(),
-            "The other numbers cover what was served until then.".to_owned(),
+            "The other numbers cover what was measured until then.".to_owned(),
         ];
     }
     let late = || overload(&complete, report).or_else(|| late_flow(&complete));
@@ -450,10 +450,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_workload_that_ended_in_its_warm_up() {
-        let mut report = report(vec![result("page", 500.0, 1.0, 0.0)]);
-        report.results[0].ended = format!("{IN_WARM_UP}, after 2000 requests");
+    fn nothing_is_said_of_runs_that_ended_in_their_warm_up() {
+        let mut report = report(["page", "bast"].map(|name| result(name, 500.0, 1.0, 0.0)).to_vec());
+        report.results[0].ended = format!("{IN_WARM_UP}the workload ended after 2000 requests");
+        report.results[1].ended = format!("{IN_WARM_UP}device full: no block can be reclaimed, at request 12");
         assert_eq!(meaning(&report)[0], "Nothing was measured.");
+        report.results[1].ended = "device full: no block can be reclaimed, at request 2012".into();
+        assert_ne!(meaning(&report)[0], "Nothing was measured.");
     }
 
     #[test]

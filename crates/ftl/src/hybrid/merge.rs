@@ -48,8 +48,8 @@ fn moves(cause: Cause) -> bool {
     matches!(cause, Cause::WearLevelling | Cause::Refresh)
 }
 
-/// The pages of a merge are on their way, `new` of the host among them or none: its write is answered when they are on
-/// flash.
+/// The pages of a merge are on their way. If the host's page is among them, it is taken out of `new`: its write is
+/// answered when they are on flash.
 fn answer<F: Flash>(gc: &mut Collection<'_, F>, new: &mut Option<Write<'_, F>>) {
     if new.take().is_some() {
         gc.wait_so_far();
@@ -232,7 +232,7 @@ impl<P: Placement> Core<P> {
                 Ok(all) if all == self.sources.len() => return Ok(self.install(lbn, Some(target))),
                 Ok(_) => self.dispose(flash, target, cause)?,
                 Err(error) => {
-                    // What it holds are copies: it is erased before its next use.
+                    // What it holds are copies, and perhaps a page whose write fails: it is erased before its next use.
                     self.pool.blocks.give_back(target);
                     return Err(error);
                 }
@@ -241,8 +241,10 @@ impl<P: Placement> Core<P> {
     }
 
     /// Merges a log block that holds pages of one logical block alone, as cheaply as its content allows, and `new` with
-    /// it. It is a log block no more. `obsolete` is handed the block that was the data block. `new` is taken once it
-    /// counts, which it may do where the merge fails: in the log block, of which a later program failed.
+    /// it. It is a log block no more. `obsolete` is handed the block that was the data block.
+    ///
+    /// `new` is for placements that keep pages in their places. It is taken once it counts, which it may do where the
+    /// merge fails: in the log block, of which a later program failed.
     ///
     /// # Errors
     /// Full, or the medium's.
@@ -276,6 +278,7 @@ impl<P: Placement> Core<P> {
         new: &mut Option<Write<'_, F>>,
         obsolete: &mut impl FnMut(&mut Core<P>, &mut Collection<'_, F>, Block, Cause) -> Outcome<F>,
     ) -> Outcome<F, Merge> {
+        debug_assert!(new.is_none() || !P::APPENDS);
         let target = self.slots.block(slot);
         let sound = !self.pool.doomed.contains(&target);
         if sound && self.is_aligned(slot, lbn) {

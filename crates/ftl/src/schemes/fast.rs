@@ -234,7 +234,7 @@ impl Strategy for OneSequential {
         if let Way::IntoMerge = way {
             let mut new = Some(page);
             return match self.merge_sequential(core, flash, &mut new) {
-                // The page is written. Whoever needs a block next hears that the device is full.
+                // The page is written. The next write hears that the device is full.
                 Err(Error::Full) if new.is_none() => Ok(()),
                 other => other,
             };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hybrid::testing::{formatted, settings, small, tally, torture, write_each, write_request};
 use crate::{Build, Ftl, Inspect};
+use alloc::format;
 use flash::{Failing, FailurePlan, Full, Geometry, Nand, ProgramOrder, Tags};
 
 /// The ROSE thesis, figure 3.2a. The figure is lost; that pages 3 and 7 were never written is inferred from the count
@@ -76,28 +77,47 @@ fn a_page_out_of_turn_goes_where_sw_other_says() {
 }
 
 /// What broke: the page out of turn was on flash, all blocks that the merge went on in failed a program, and the write
-/// was refused; the next mount found it. It is written once it is on flash, and refused if it is not.
+/// was refused; the next mount found it. It is done once its page counts, and refused if it does not.
 #[test]
 fn a_page_out_of_turn_is_written_or_refused_whatever_becomes_of_its_merge() {
-    // Programs 0 to 12 are of the first thirteen writes. The merge programs 1, 2, which is the host's, and 3.
-    for (from, is_written) in [(13, false), (14, false), (15, true)] {
-        let settings = settings(&ROW, &[("sw-other", "psu")]);
-        let plan = FailurePlan { program_schedule: (from..100).collect(), ..FailurePlan::default() };
-        let mut flash = Failing::new(Nand::<Tags, Full>::new(small(8)), plan, 1);
-        let mut fast = Fast::format(&mut flash, 12, &settings).unwrap();
-        for lpn in (0..12).chain([0]) {
-            fast.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
-        }
-        let written = fast.write(&mut flash, Lpn(2), &100);
-        assert_eq!(written.is_ok(), is_written, "{from}: {written:?}");
-        assert!(fast.core.pool.free() == 0 && flash.grown_bad_count() >= 4, "{from}");
-        fast.audit(&mut flash).unwrap();
-        let expected = if is_written { 100 } else { 2 };
-        assert_eq!(fast.read(&mut flash, Lpn(2)).unwrap(), Some(&expected), "{from}");
-        let (mut fast, _) = Fast::mount(&mut flash, 12, &settings).unwrap();
-        for lpn in 0..12 {
-            let expected = if lpn == 2 { expected } else { u64::from(lpn) };
-            assert_eq!(fast.read(&mut flash, Lpn(lpn)).unwrap(), Some(&expected), "{from}: LPN {lpn}");
+    // The first thirteen writes are programs 0 to 12. The merge has pages 1, 2 (the host's) and 3 as programs 13 to 15,
+    // and a full merge all four pages behind those. Five blocks are left, the sequential log block among them.
+    let from = |first: u64| (first..100).collect::<Vec<_>>();
+    for (failing, is_written, bad) in [
+        (from(13), false, 5),
+        (from(14), false, 5),
+        (from(15), true, 5),
+        // The full merge copies the host's page out of the log block.
+        (vec![15], true, 1),
+        // The full merge writes it, and its second try as well.
+        (vec![13], true, 1),
+        (vec![13, 17], true, 2),
+        // It stands in a block that is marked bad.
+        ([vec![13], from(17)].concat(), false, 5),
+    ] {
+        for (trim, hole) in [("off", false), ("on", false), ("on", true)] {
+            let case = format!("{failing:?} {trim} {hole}");
+            let settings = settings(&ROW, &[("sw-other", "psu"), ("durable-trim", trim)]);
+            let plan = FailurePlan { program_schedule: failing.clone(), ..FailurePlan::default() };
+            let mut flash = Failing::new(Nand::<Tags, Full>::new(small(8)), plan, 1);
+            let mut fast = Fast::format(&mut flash, 12, &settings).unwrap();
+            for lpn in (0..12).chain([0]) {
+                fast.write(&mut flash, Lpn(lpn), &u64::from(lpn)).unwrap();
+            }
+            let written = match hole {
+                true => fast.trim(&mut flash, Lpn(2), 1),
+                false => fast.write(&mut flash, Lpn(2), &100),
+            };
+            assert_eq!(written.is_ok(), is_written, "{case}: {written:?}");
+            assert_eq!(flash.grown_bad_count(), bad, "{case}");
+            fast.audit(&mut flash).unwrap();
+            let after = (!hole).then_some(100).filter(|_| is_written).or((!is_written).then_some(2));
+            assert_eq!(fast.read(&mut flash, Lpn(2)).unwrap().copied(), after, "{case}");
+            let (mut fast, _) = Fast::mount(&mut flash, 12, &settings).unwrap();
+            for lpn in 0..12 {
+                let expected = if lpn == 2 { after } else { Some(u64::from(lpn)) };
+                assert_eq!(fast.read(&mut flash, Lpn(lpn)).unwrap().copied(), expected, "{case}: LPN {lpn}");
+            }
         }
     }
 }
