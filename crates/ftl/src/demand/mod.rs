@@ -324,9 +324,22 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         Ok(())
     }
 
-    /// Writes the translation pages whose discarded entries are only in the cache.
+    /// Writes the translation pages whose discarded entries are only in the cache: what a collection does, which has
+    /// room for them.
     fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some(&tvpn) = self.map.trimmed.first() {
+            self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
+        }
+        Ok(())
+    }
+
+    /// The same, with a test for room before each page: pages written between two tests may step over the one that
+    /// fills its block, test after test.
+    fn write_discards_with_room<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        while !self.map.trimmed.is_empty() {
+            self.make_ready_to_discard(flash)?;
+            // A collection has written them, if there was one.
+            let Some(&tvpn) = self.map.trimmed.first() else { break };
             self.settle(flash, Tvpn(tvpn), Cause::TranslationUpdate)?;
         }
         Ok(())
@@ -587,8 +600,7 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             }
             // Few enough are left pending that a collection always has room to write them first.
             if self.map.durable_trim && self.map.trimmed.len() > MOST_DISCARDS {
-                self.make_ready_to_discard(flash)?;
-                self.write_discards(flash)?;
+                self.write_discards_with_room(flash)?;
             }
             return Ok(());
         }
@@ -760,10 +772,7 @@ impl<F: Flash, C: Cache, S: MapStore> Ftl<F> for Demand<C, S> {
             return Ok(());
         }
         self.map.space.collector.beside.clear();
-        if !self.map.trimmed.is_empty() {
-            self.make_ready_to_discard(flash)?;
-        }
-        self.write_discards(flash)
+        self.write_discards_with_room(flash)
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {

@@ -443,10 +443,7 @@ impl<F: Flash> Ftl<F> for LazyFtl {
             return Ok(());
         }
         self.space.collector.beside.clear();
-        if self.is_behind(MAPPING) {
-            self.catch_up(flash, MAPPING)?;
-        }
-        self.write_discards(flash)
+        self.write_discards_with_room(flash)
     }
 
     fn idle(&mut self, flash: &mut F, copies: u32) -> Outcome<F, bool> {

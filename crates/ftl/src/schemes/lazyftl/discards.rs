@@ -11,9 +11,23 @@ impl LazyFtl {
         if self.durable_trim { self.trimmed.len() as u32 } else { 0 }
     }
 
-    /// Writes the mapping pages of the discarded LPNs in the table.
+    /// Writes the mapping pages of the discarded LPNs in the table: what a collection does, which has room for them.
     pub(super) fn write_discards<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some(&tvpn) = self.trimmed.first() {
+            self.settle(flash, Tvpn(tvpn), 0..0)?;
+        }
+        Ok(())
+    }
+
+    /// The same, with a test for room before each page: pages written between two tests may step over the one that
+    /// fills its block, test after test.
+    pub(super) fn write_discards_with_room<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        while !self.trimmed.is_empty() {
+            if self.is_behind(MAPPING) {
+                self.catch_up(flash, MAPPING)?;
+            }
+            // A collection has written them, if there was one.
+            let Some(&tvpn) = self.trimmed.first() else { break };
             self.settle(flash, Tvpn(tvpn), 0..0)?;
         }
         Ok(())
@@ -68,10 +82,7 @@ impl LazyFtl {
         // Few enough are left that the table has a bound, and a collection room to write those that must go first.
         let most = self.space.blocks.geometry().pages_per_block;
         if self.table.discarded() > most || self.durable_trim && self.trimmed.len() > MOST_DISCARDS {
-            if self.is_behind(MAPPING) {
-                self.catch_up(flash, MAPPING)?;
-            }
-            self.write_discards(flash)?;
+            self.write_discards_with_room(flash)?;
         }
         Ok(())
     }
