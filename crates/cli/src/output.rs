@@ -5,6 +5,7 @@
 //! the target stays as it was. Devices and pipes (`/dev/stdout`) cannot be renamed over and are written directly.
 
 use crate::error::CliError;
+use device::Image;
 use flate2::write::GzEncoder;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -234,9 +235,14 @@ impl Outputs {
     /// One more file, of this flag.
     ///
     /// # Errors
-    /// It cannot be written, or is one of the others. Devices and pipes may be named several times.
+    /// It cannot be written, is one of the others, or is an image. Devices and pipes may be named several times.
     pub fn claim(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
         self.reserve(flag, path)?;
+        if Image::is_begun(path) {
+            let what =
+                format_args!("{} is an ftlab image, whose data would be lost; name another file", path.display());
+            return Err(CliError::new(what).within(flag));
+        }
         probe(path).map_err(|error| error.within(flag))
     }
 
@@ -249,6 +255,19 @@ impl Outputs {
             return Err(CliError::new("- is no file; write /dev/stdout").within(flag));
         }
         self.take(flag, path)
+    }
+
+    /// One more file, whose contents nobody could make again: it must not be there yet, or be empty.
+    ///
+    /// # Errors
+    /// It is there, or is one of the others.
+    pub fn reserve_new(&mut self, flag: &'static str, path: &Path) -> Result<(), CliError> {
+        self.reserve(flag, path)?;
+        if fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+            let what = format_args!("{} exists and would be lost; name another file, or remove it", path.display());
+            return Err(CliError::new(what).within(flag));
+        }
+        Ok(())
     }
 
     /// One more place, of a file or of a socket.

@@ -47,7 +47,7 @@ pub(super) fn serve(args: &ServeArgs, stdout: &mut dyn Write) -> Result<Ended, C
     let mut outputs = Outputs::beside([("the image", &*args.image)]);
     args.socket.as_ref().map_or(Ok(()), |path| outputs.take("--socket", path))?;
     args.json.as_ref().map_or(Ok(()), |path| outputs.claim("--json", path))?;
-    args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve("--capture", path))?;
+    args.capture.as_ref().map_or(Ok(()), |path| outputs.reserve_new("--capture", path))?;
     let address = address(args)?;
     let image = Image::open(&args.image, Access::Use).map_err(CliError::new)?;
     if image.spec().scheme != args.scheme {

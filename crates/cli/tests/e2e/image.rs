@@ -67,6 +67,20 @@ fn no_report_takes_the_place_of_an_image() {
         assert!(fs::read(directory.path().join("ssd.img")).unwrap() == before, "{line}");
     }
     assert_eq!(directory.names(), ["ssd.img"]);
+    // Nor of an image that nobody serves, and no capture that of another.
+    directory.file("clients.iolog", "recorded");
+    for (line, expected) in [
+        ("compare zipf:requests=9 --json ssd.img", "--json: ssd.img is an ftlab image, whose data would be lost"),
+        (
+            "serve --image ssd.img --scheme dftl --socket s.sock --capture clients.iolog",
+            "--capture: clients.iolog exists and would be lost",
+        ),
+    ] {
+        let message = directory.ftlab(line).refused();
+        assert!(message.contains(expected), "{line}: {message}");
+        assert!(fs::read(directory.path().join("ssd.img")).unwrap() == before, "{line}");
+    }
+    assert_eq!(fs::read(directory.path().join("clients.iolog")).unwrap(), b"recorded");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use flash::{Geometry, Pairing, ProgramOrder};
 use reliability::CodeSpec;
 
 /// What every image begins with.
-const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
+pub(super) const MAGIC: &[u8; 16] = b"ftlab image\r\n\x1a\n\0";
 /// The version of the format that this code writes, and the latest that it reads. In version 1 records have no
 /// error-correcting code, and no more have data. In version 3 pages share cells, and blocks are a guard's.
 pub(super) const VERSION: u32 = 3;

@@ -22,6 +22,14 @@ pub enum Access {
 }
 
 impl Image {
+    /// Whether a file begins as an image does, whatever has become of the rest.
+    pub fn is_begun(path: &Path) -> bool {
+        let mut head = [0; header::MAGIC.len()];
+        let read = |mut file: File| io::Read::read_exact(&mut file, &mut head);
+        let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+        is_file && File::open(path).and_then(read).is_ok() && head == *header::MAGIC
+    }
+
     /// A chip fresh from the factory, in a new file. With `replace` an existing file is emptied first.
     ///
     /// # Errors
