@@ -109,7 +109,7 @@ RUNS = (
 )
 # Families of keys that are described elsewhere, each as one row.
 FAMILIES = {
-    "device": ("as each key says", "the device, every key resolved: [devices](../devices.md)"),
+    "device": ("as each key says", "the device as the run had it: [devices](../devices.md)"),
     "run": ("as each key says", "what `compare` was told: [metrics](../metrics.md#run)"),
     "results[].params": ("as each parameter says", "the parameters of the scheme: [schemes](schemes/index.md)"),
     "results[].repeats.metrics": ("as the metric", "`mean` over the runs, and `half_width_95`, half the width of its 95 % "

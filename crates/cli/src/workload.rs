@@ -162,7 +162,8 @@ impl Origin {
                 let made = generate::generate(spec, &Context { capacity_bytes, seed });
                 silent(made.map_err(|mut error| {
                     if Path::new(spec).is_file() {
-                        error.fix = "there is a file of that name: a trace is given without --workload".to_owned();
+                        let read = "there is a file of that name: `compare FILE` reads it, `trace convert` converts it";
+                        error.fix = read.to_owned();
                     }
                     error
                 })?)

@@ -596,7 +596,8 @@ fn check_subject(
             .map(|phase| {
                 let phase = phase.name();
                 format!(
-                    "no command of phase {phase} was cut: the check proves nothing about it; ask for more cuts or seeds"
+                    "no command of phase {phase} was cut: the check proves nothing about it; ask for more cuts, seeds \
+                     or operations"
                 )
             })
             .collect();

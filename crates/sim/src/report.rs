@@ -80,7 +80,7 @@ pub struct Report {
     pub ftlab: String,
     /// The seed that all randomness was forked from.
     pub seed: u64,
-    /// The device with every key resolved (name, geometry, timings, capacity, spare).
+    /// The device as the run had it: name, geometry, timings, capacity, spare.
     pub device: Fields,
     /// What was run.
     pub workload: Workload,

@@ -461,7 +461,8 @@ fn a_phase_without_a_cut_fails_the_check() {
     let settings = set(&[("durable-trim", "off")]);
     let config = CheckConfig { settings, seeds: 0..1, faults: CUTS, honesty: false, ..brief("page") };
     let report = checked(&config).unwrap();
-    let what = "no command of phase metadata was cut: the check proves nothing about it; ask for more cuts or seeds";
+    let what = "no command of phase metadata was cut: the check proves nothing about it; ask for more cuts, seeds or \
+                operations";
     assert!(report.failures.iter().any(|failure| failure.what == what), "{report}");
     assert!(
         !report.passed() && report.to_string().starts_with("page: found nothing, but met too little, over"),

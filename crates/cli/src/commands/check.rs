@@ -30,6 +30,10 @@ pub(super) fn check(args: &CheckArgs, stop: &AtomicBool, stdout: &mut dyn Write)
         let rows = || schemes.iter().filter_map(|scheme| by_name(scheme));
         if rows().all(|row| row.parameter(name).is_none()) {
             let known: BTreeSet<_> = rows().flat_map(|row| row.parameters()).map(|parameter| parameter.name).collect();
+            if let Some((_, bare)) = name.split_once('.').filter(|(_, bare)| known.contains(bare)) {
+                let what = format_args!("it is set in all schemes that are checked: write {bare}=VALUE");
+                return Err(CliError::new(what).within("--set"));
+            }
             return Err(CliError::unknown("parameter", name, known).within("--set"));
         }
     }

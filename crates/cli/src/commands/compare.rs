@@ -10,11 +10,15 @@ use crate::open::{RECORDING, formats};
 use crate::output::Outputs;
 use crate::render;
 use crate::session::{Given, Session};
+use crate::suggest::nearest;
 use crate::units;
 use crate::workload::TWIN_OF;
 use ftl::Parameter;
 use ftl::buffer::BufferRow;
+use recordings::RECORDINGS;
 use sim::report::Report;
+use sim::workload::generate::GENERATORS;
+use sim::workload::generate::published::TWINS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
@@ -312,10 +316,28 @@ fn trace_or_generated(args: &CompareArgs, trace: &Path, known: &Known) -> Result
         },
         Err(cause) => {
             let spec = trace.to_str().and_then(specification);
-            let spec = spec.ok_or_else(|| CliError::file("read", trace, &cause))?;
+            let spec = spec.ok_or_else(|| {
+                let fault = CliError::file("read", trace, &cause);
+                match trace.to_str().and_then(meant) {
+                    Some(meant) => CliError::new(format_args!("{fault}; did you mean {meant}?")),
+                    None => fault,
+                }
+            })?;
             Ok(Workload::Generated(spec.to_owned()))
         }
     }
+}
+
+/// The workload that a name was probably meant to be which no file has: `zipff`, `redis`.
+fn meant(name: &str) -> Option<String> {
+    let (head, rest) = name.find(':').map_or((name, ""), |colon| name.split_at(colon));
+    if head.contains(['/', '.']) {
+        return None;
+    }
+    let kinds = GENERATORS.iter().map(|row| row.name).chain([TWIN_OF, RECORDING]);
+    let recordings = || nearest(head, RECORDINGS.iter().map(|row| row.name)).map(|name| format!("{RECORDING}:{name}"));
+    let twins = || nearest(head, TWINS.iter().map(|row| row.name)).map(|name| format!("twin:{name}"));
+    nearest(head, kinds).map(|kind| format!("{kind}{rest}")).or_else(recordings).or_else(twins)
 }
 
 /// Nothing is said about a trace where there is none.

@@ -226,6 +226,11 @@ impl Experiment<'_> {
                         give --host open";
             return Err(CliError::new(what).within("--time-scale"));
         }
+        if args.idle_gc.is_some() && !any_open {
+            let what = "it has no effect, for in a closed loop requests are always under way; leave it out, or give \
+                        --host open";
+            return Err(CliError::new(what).within("--idle-gc"));
+        }
         self.try_on(&fitted)?;
         let mut device = device_fields(&fitted.device);
         device.extend(self.spec.ageing.fields());

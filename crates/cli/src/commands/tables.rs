@@ -193,7 +193,7 @@ fn resolve_device(name: &str) -> Result<String, CliError> {
     }
     align(&mut table, 1);
     let size = if spec.capacity().is_some() { "" } else { ", as large as for a generator" };
-    Ok(wrap(&format!("{name}: every key as a run has it{size}"), "  ") + &format!("\n{}", trimmed(&table)))
+    Ok(wrap(&format!("{name}: as a run has it{size}"), "  ") + &format!("\n{}", trimmed(&table)))
 }
 
 fn explain_device(preset: &'static flash::device::Preset) -> String {

@@ -46,15 +46,18 @@ fn known_format(name: &str, known: impl Iterator<Item = &'static str> + Clone) -
 
 /// The format to write: the one asked for, or the one that the file's name says. It can be written, and suits the file.
 fn target<'a>(asked: Option<&'a str>, output: &Path) -> Result<&'a str, CliError> {
+    let writable = FORMATS.iter().filter(|format| format.writable()).map(|format| format.name).chain([columnar::NAME]);
     let to = match asked {
         Some(to) => to,
         None if output.extension().is_some_and(|extension| extension == columnar::NAME) => columnar::NAME,
         None => {
-            return Err(CliError::new(format_args!("say with --to in which format {} is to be", output.display())));
+            let names: Vec<&str> = writable.collect();
+            let what =
+                format_args!("say with --to in which format {} is to be: {}", output.display(), names.join(", "));
+            return Err(CliError::new(what));
         }
     };
-    let writable = FORMATS.iter().filter(|format| format.writable()).map(|format| format.name);
-    known_format(to, writable.chain([columnar::NAME])).map_err(|error| error.within("--to"))?;
+    known_format(to, writable).map_err(|error| error.within("--to"))?;
     let refuse = |what: &str| Err(CliError::new(format_args!("{} {what}", output.display())));
     match output.extension().and_then(|extension| extension.to_str()) {
         Some("zst" | "gz") if to == columnar::NAME => refuse("would be compressed twice; let it end in .parquet"),

@@ -78,16 +78,18 @@ fn overload(complete: &[(&str, &SchemeResult)], report: &Report) -> Option<Strin
     let seconds = |seconds: f64| units::time_us(seconds * 1e6);
     let arrivals = result.extra.get("simulated_seconds").and_then(Value::as_f64).unwrap_or(0.0) - behind(result);
     let how = format!("{} behind when the last request arrives, after {}", seconds(behind(result)), seconds(arrivals));
-    // Room for a quarter more than it would just keep up with. A warm-up may have left a part of the backlog, and how
-    // long its arrivals took the report does not say.
+    // Twice as far apart as it would just keep up with, if requests came evenly. They do not, so that is a try. A
+    // warm-up may have left a part of the backlog, and how long its arrivals took the report does not say.
     let scale = report.run.get("time_scale").and_then(Value::as_f64).unwrap_or(1.0);
-    let slower = sim::report::ratio(1.25 * scale * (arrivals + behind(result)), arrivals)
+    let slower = sim::report::ratio(2.0 * scale * (arrivals + behind(result)), arrivals)
         .filter(|_| !report.run.contains_key("warmup"))
         .map_or_else(
             || "--time-scale".to_owned(),
-            |scale| format!("such as --time-scale {}", units::whole(scale.ceil() as u64)),
+            |scale| format!("try --time-scale {}", units::whole(scale.ceil() as u64)),
         );
-    let advice = format!("a closed loop (--host closed:32) or arrivals further apart ({slower}) can be compared");
+    let advice = format!(
+        "a closed loop (--host closed:32) can be compared, and so can arrivals that are far enough apart ({slower})"
+    );
     able.sort_by(|a, b| mean(a.1).total_cmp(&mean(b.1)));
     Some(match able.first() {
         Some(&(label, fastest)) => {
@@ -121,8 +123,8 @@ fn late_flow(complete: &[(&str, &SchemeResult)]) -> Option<String> {
     let (label, number, worst) = late.max_by(|a, b| behind(a.2).total_cmp(&behind(b.2)))?;
     Some(format!(
         "{label} does not keep up with flow {number} ({}) and is {} behind when its last request arrives: its \
-         responses and its slowdown measure how long it is; a closed loop (@closed:32) or arrivals further apart can \
-         be compared.",
+         responses and its slowdown measure how long it is; a closed loop (@closed:32) can be compared, and so \
+         can arrivals that are far enough apart.",
         worst.name,
         units::time_us(behind(worst) * 1e6)
     ))
@@ -234,8 +236,11 @@ fn blocks(erases: u64) -> String {
 /// What so many times the erases mean for how long the flash lasts.
 fn lasting(least: &Worn<'_>, most: &Worn<'_>, advice: &str, report: &Report) -> String {
     let known = [least, most].into_iter().filter_map(|one| Some((one.label, one.of_a_block?)));
-    if known.clone().any(|(_, (mean, _))| mean < 1.0) {
-        return format!(", too few of them to say how long the flash lasts{advice}");
+    let few: Vec<&str> = known.clone().filter(|(_, (mean, _))| *mean < 1.0).map(|(label, _)| label).collect();
+    match few[..] {
+        [] => {}
+        [one] => return format!(", but {one} erases too few of them to say how long the flash lasts{advice}"),
+        _ => return format!(", too few of them to say how long the flash lasts{advice}"),
     }
     let uneven = known.filter(|&(_, (mean, max))| max as f64 > UNEVEN * mean);
     match uneven.max_by(|a, b| (a.1.1 as f64 / a.1.0).total_cmp(&(b.1.1 as f64 / b.1.0))) {
@@ -383,7 +388,10 @@ mod tests {
         filled.results = vec![few.clone(), many.clone()];
         let wear = |report: &Report| meaning(report)[1].split("; many programs").next().unwrap().to_owned();
         let erases = "many erases 3.00 times as many blocks as few for what the host writes, ";
+        assert_eq!(wear(&filled), format!("{erases}but few erases too few of them to say how long the flash lasts"));
+        filled.results[1].erase_count = count(0.6, 3);
         assert_eq!(wear(&filled), format!("{erases}too few of them to say how long the flash lasts"));
+        filled.results[1].erase_count = count(9.0, 11);
         filled.results[0].erase_count = count(3.0, 4);
         assert_eq!(
             wear(&filled),
@@ -549,19 +557,19 @@ mod tests {
         assert_eq!(
             speed,
             "page responds after 412 µs on average; dftl does not keep up and is 30.0 s behind when the last request \
-             arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) or \
-             arrivals further apart (such as --time-scale 2) can be compared."
+             arrives, after 100 s: such responses measure how long the trace is; a closed loop (--host closed:32) \
+             can be compared, and so can arrivals that are far enough apart (try --time-scale 3)."
         );
         // What broke: the advice was a factor on arrivals that were scaled already, and null was a measure.
         let mut scaled = report.clone();
         scaled.run.insert("time_scale".into(), 1.25.into());
-        assert!(meaning(&scaled)[0].contains("(such as --time-scale 3)"), "{}", meaning(&scaled)[0]);
+        assert!(meaning(&scaled)[0].contains("(try --time-scale 4)"), "{}", meaning(&scaled)[0]);
         scaled.results.remove(2);
         scaled.results[0] = result("null", 0.0, 1.0, 0.0);
         assert!(meaning(&scaled)[0].starts_with("The device does not keep up"), "{}", meaning(&scaled)[0]);
         // What broke: a backlog from before the measured phase was held against the arrivals in it alone.
         scaled.run.insert("warmup".into(), 500.into());
-        assert!(meaning(&scaled)[0].contains("further apart (--time-scale) can"), "{}", meaning(&scaled)[0]);
+        assert!(meaning(&scaled)[0].contains("enough apart (--time-scale)."), "{}", meaning(&scaled)[0]);
         report.results[2].set_backlog(100.0, 20.0, 1000);
         let last = report.results[2].scheme.clone();
         let [speed, _] = meaning(&report);

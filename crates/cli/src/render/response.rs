@@ -79,16 +79,16 @@ pub(super) fn reasons(slower: &SchemeResult, faster: &SchemeResult) -> Option<St
         let saves: f64 = changes.iter().map(|part| (-part.us).max(0.0)).sum();
         less = large(-1.0, (SMALL * saves).max(f64::MIN_POSITIVE));
     }
-    let said = |parts: Vec<&Part<'_>>| {
+    let said = |parts: Vec<&Part<'_>>, more: &str| {
         let on = |part: &Part<'_>| if part.waits { "" } else { "on " };
-        parts
-            .iter()
-            .map(|part| format!("{} {}{}", units::time_us(part.us.abs()), on(part), part.name()))
-            .collect::<Vec<_>>()
+        let said = |part: &&Part<'_>| format!("{}{more} {}{}", units::time_us(part.us.abs()), on(part), part.name());
+        joined(parts.iter().map(said).collect::<Vec<_>>())
     };
-    let (more, less) = (joined(said(more))?, joined(said(less)));
-    let less = less.map_or_else(String::new, |less| format!("; it saves {less}"));
-    Some(format!("of the {} that it adds, it spends {more}{less}", units::time_us(adds)))
+    let adds = units::time_us(adds);
+    Some(match said(less, "") {
+        None => format!("of the {adds} that it adds, it spends {}", said(more, "")?),
+        Some(less) => format!("it adds {adds}: it spends {}; it saves {less}", said(more, " more")?),
+    })
 }
 
 /// "a", "a and b", "a, b and c".
@@ -154,7 +154,7 @@ mod tests {
         let fast = with(&[("host", 200.0)], &[("merge_full", 900.0)]);
         assert_eq!(
             reasons(&fast, &page).unwrap(),
-            "of the 700 µs that it adds, it spends 900 µs waiting behind full merges; it saves 150 µs waiting behind \
+            "it adds 700 µs: it spends 900 µs more waiting behind full merges; it saves 150 µs waiting behind \
              collecting data blocks and 50.0 µs waiting behind other reads and writes of the host"
         );
         assert_eq!(reasons(&fast, &SchemeResult { response_by_cause: None, ..page }), None);
@@ -163,7 +163,7 @@ mod tests {
         let page = with(&[("host", 200.0)], &[("host", 50.0), ("data_gc", 150.0)]);
         assert_eq!(
             reasons(&bast, &page).unwrap(),
-            "of the 4.75 ms that it adds, it spends 4.90 ms waiting behind full merges; it saves 146 µs waiting behind \
+            "it adds 4.75 ms: it spends 4.90 ms more waiting behind full merges; it saves 146 µs waiting behind \
              collecting data blocks"
         );
     }

@@ -213,14 +213,11 @@ fn a_report_says_what_it_takes_to_repeat_it() {
                 "warmup":500}"#,
         ),
         (
-            "--workload uniform:requests=9k --device agrawal08:capacity=64MiB --until mean-erases=0.5 --idle-gc 3ms \
-             --fill random --partial ignore"
+            "--workload uniform:requests=9k --device agrawal08:capacity=64MiB --until mean-erases=0.5 --fill random \
+             --partial ignore"
                 .to_owned(),
-            &[
-                "until blocks had been erased 0.5 times on average (--until mean-erases=0.5).",
-                "nothing has been under way for 3ms (--idle-gc 3ms).",
-            ],
-            r#"{"fill":"random","host":"closed:32","idle_gc_us":3000.0,"partial":"ignore","until":"mean-erases=0.5"}"#,
+            &["until blocks had been erased 0.5 times on average (--until mean-erases=0.5)."],
+            r#"{"fill":"random","host":"closed:32","partial":"ignore","until":"mean-erases=0.5"}"#,
         ),
         (
             format!(

@@ -107,7 +107,7 @@ pub struct CheckReport {
     pub scheme: String,
     /// Whether it was stopped before it was through: the counts are those of what was done.
     pub interrupted: bool,
-    /// Of the failures, such that say what was not met: more cuts or seeds may meet it.
+    /// Of the failures, such that say what was not met: more cuts, seeds or operations may meet it.
     pub missed: usize,
     /// Seeds done.
     pub seeds: u64,

@@ -119,12 +119,14 @@ impl Experiment<'_> {
             1.0 => String::new(),
             factor => format!(", multiplied by {factor} (--time-scale {factor})"),
         };
+        let under_way = |depth: u32, of: &str| match depth {
+            1 => format!("1 request{of} is always under way"),
+            _ => format!("{depth} requests{of} are always under way"),
+        };
         for (number, (name, own)) in (1..).zip(&self.flows) {
             all.push(match own {
                 HostModel::Open => format!("Requests of flow {number} ({name}) arrive at its own times{scaled}."),
-                HostModel::Closed(depth) => {
-                    format!("{depth} requests of flow {number} ({name}) are always under way.")
-                }
+                HostModel::Closed(depth) => format!("{}.", under_way(*depth, &format!(" of flow {number} ({name})"))),
             });
         }
         if !self.flows.is_empty() {
@@ -139,7 +141,7 @@ impl Experiment<'_> {
         all.extend(
             Some(match host {
                 HostModel::Open => format!("Requests arrive at the workload's times{scaled} (--host open)."),
-                HostModel::Closed(depth) => format!("{depth} requests are always under way (--host closed:{depth})."),
+                HostModel::Closed(depth) => format!("{} (--host closed:{depth}).", under_way(depth, "")),
             })
             .filter(|_| self.flows.is_empty()),
         );

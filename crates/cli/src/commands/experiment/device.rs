@@ -39,7 +39,7 @@ pub(super) fn least_bytes(device: &Device) -> u64 {
     (blocks_per_die * u64::from(g.die_count()) * block_bytes).next_power_of_two().max(LEAST_BYTES)
 }
 
-/// The device with every key resolved.
+/// The device as the run has it.
 pub(in crate::commands) fn device_fields(device: &Device) -> Fields {
     let (g, t) = (&device.geometry, &device.timing);
     let us = |ns: u64| serde_json::Value::from(ns as f64 / 1e3);

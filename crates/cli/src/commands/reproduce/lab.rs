@@ -139,7 +139,11 @@ impl Shelf {
             path: None,
         };
         sources.extend(workload.recordings.iter().map(shipped));
-        (sources, workload.traces.clone())
+        let mut missing = workload.traces.clone();
+        if sources.is_empty() {
+            missing.extend(workload.excerpts.iter().chain(&workload.similar).cloned());
+        }
+        (sources, missing)
     }
 }
 

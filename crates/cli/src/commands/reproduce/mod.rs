@@ -102,7 +102,7 @@ fn chosen(files: &[File], asked: Option<&str>) -> Result<Vec<Experiment>, CliErr
     let mut papers: Vec<&str> = files.iter().map(|file| file.paper.as_str()).collect();
     papers.dedup();
     let (paper, name) = match asked {
-        None => (None, None),
+        None | Some("all") => (None, None),
         Some(asked) => match asked.trim_end_matches('/').split_once('/') {
             None => (Some(asked.trim_end_matches('/')), None),
             Some((paper, name)) => (Some(paper), Some(name)),

@@ -24,8 +24,8 @@ pub(super) fn page(done: &[Reproduced]) -> String {
             escape(&experiment.source),
             escape(&experiment.says)
         );
-        for workload in &experiment.workloads {
-            let _ = writeln!(body, "<p class=\"note\">{}</p>", escape(&ran_on(&workload.name, one)));
+        for line in ran_on(one) {
+            let _ = writeln!(body, "<p class=\"note\">{}</p>", escape(&line));
         }
         for curve in &experiment.curves {
             body.push_str(&drawn(curve, one, done));

@@ -51,8 +51,8 @@ pub(super) fn terminal(done: &Reproduced) -> String {
     let name = format!("{}/{}", experiment.paper.name, experiment.name);
     let mut text = format!("\n{}", wrap(&format!("{name}: {} ({})", experiment.title, experiment.source), "  "));
     text += &wrap(&format!("The paper: {}", experiment.says), "  ");
-    for workload in &experiment.workloads {
-        text += &wrap(&ran_on(workload.name.as_str(), done), "  ");
+    for line in ran_on(done) {
+        text += &wrap(&line, "  ");
     }
     if !done.findings.is_empty() {
         text += &format!("\n{}", figures(experiment, &done.findings));
@@ -67,26 +67,32 @@ pub(super) fn terminal(done: &Reproduced) -> String {
     text + &notes(done)
 }
 
-/// What a workload ran on, and what was looked for in vain.
-pub(super) fn ran_on(workload: &str, done: &Reproduced) -> String {
-    let grounds: Vec<&Ground> = done.grounds.iter().filter(|ground| ground.workload == workload).collect();
-    let used: Vec<String> = grounds
-        .iter()
-        .map(|ground| {
-            let requests = ground.served.requests;
-            format!("{} ({}, {} requests)", ground.source, ground.kind.word_for(&ground.source), units::whole(requests))
-        })
-        .collect();
-    let mut text = match used.is_empty() {
-        true => format!("{workload}: nothing to run"),
-        false => format!("{workload}: {}", used.join("; ")),
-    };
-    if let Some((_, names)) = done.missing.iter().find(|(name, _)| name == workload) {
-        let was = if names.len() == 1 { "was" } else { "were" };
-        text += &format!("; {} {was} not found", names.join(", "));
+/// What each workload ran on, a line each, and in one line those without a source.
+pub(super) fn ran_on(done: &Reproduced) -> Vec<String> {
+    let (mut lines, mut idle) = (Vec::new(), Vec::new());
+    for workload in done.experiment.workloads.iter().map(|workload| &workload.name) {
+        let grounds: Vec<&Ground> = done.grounds.iter().filter(|ground| ground.workload == *workload).collect();
+        let missing = done.missing.iter().find(|(name, _)| name == workload).map(|(_, names)| names.join(", "));
+        if grounds.is_empty() {
+            idle.push(missing.map_or_else(|| workload.clone(), |names| format!("{workload} ({names})")));
+            continue;
+        }
+        let source = |ground: &&Ground| {
+            let requests = units::whole(ground.served.requests);
+            format!("{} ({}, {requests} requests)", ground.source, ground.kind.word_for(&ground.source))
+        };
+        let sources: Vec<String> = grounds.iter().map(source).collect();
+        let missing = missing.map_or_else(String::new, |names| format!("; not found: {names}"));
+        let mut line = format!("{workload}: {}{missing}.", sources.join("; "));
+        if let Some(sentence) = grounds.iter().find_map(|ground| ground.served.addresses.as_ref()) {
+            line += &format!(" {sentence}");
+        }
+        lines.push(line);
     }
-    let moved = grounds.iter().find_map(|ground| ground.served.addresses.clone());
-    moved.map_or(text.clone() + ".", |sentence| format!("{text}. {sentence}"))
+    if !idle.is_empty() {
+        lines.push(format!("Not run, for no trace of theirs was found: {}.", idle.join("; ")));
+    }
+    lines
 }
 
 /// A row's label with the configuration where the row has several.
@@ -247,20 +253,33 @@ fn notes(done: &Reproduced) -> String {
         }
     };
     let rows = &done.experiment.rows;
+    // Of a row that was measured where its figure was published alone, nothing is lost here.
+    let loses = |row: &Row| {
+        done.findings.iter().any(|one| done.experiment.rows[one.row].label == row.label && one.published.is_none())
+    };
     for row in rows {
-        if let Some(why) = &row.lost {
-            let of = rows.iter().filter(|other| other.lost.as_ref() == Some(why)).map(|other| other.label.as_str());
+        if let Some(why) = row.lost.as_ref().filter(|_| loses(row)) {
+            let of = rows.iter().filter(|other| other.lost.as_ref() == Some(why) && loses(other));
+            let of = of.map(|other| other.label.as_str());
             add(format!("lost: {} ({})", why.trim_end_matches('.'), of.collect::<Vec<_>>().join("; ")));
         }
         if let Some(note) = &row.note {
             add(format!("note: {}: {note}", row.label));
         }
     }
-    let varied = done.varied.iter().flatten().flatten();
-    for finding in done.findings.iter().chain(varied) {
-        if let Err(why) = &finding.measured {
-            add(format!("not measured: {why}"));
+    // What was not measured, a reason each with all that it is the reason for.
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for finding in done.findings.iter().chain(done.varied.iter().flatten().flatten()) {
+        let Err(why) = &finding.measured else { continue };
+        let under = format!("{}, {}", finding.workload, finding.from);
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, all)) if all.contains(&under) => {}
+            Some((_, all)) => all.push(under),
+            None => reasons.push((why, vec![under])),
         }
+    }
+    for (why, under) in reasons {
+        add(format!("not measured: {why} ({})", under.join("; ")));
     }
     for ground in &done.grounds {
         let idle = |outcome: &Outcome| outcome.result().is_some_and(|result| result.flash.erases == 0);

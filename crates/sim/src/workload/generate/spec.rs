@@ -239,7 +239,9 @@ impl Arguments {
 /// "did you mean …?" and the whole list.
 pub(super) fn suggest<'a>(word: &str, known: impl Iterator<Item = &'a str>, list: &str) -> String {
     let known: Vec<_> = known.collect();
-    let nearest = known.iter().min_by_key(|name| strsim::damerau_levenshtein(word, name));
+    // Who wrote the beginning of a name meant that name.
+    let begins = |name: &str| !word.is_empty() && name.starts_with(word);
+    let nearest = known.iter().min_by_key(|name| (!begins(name), strsim::damerau_levenshtein(word, name)));
     match nearest {
         Some(nearest) => format!("did you mean `{nearest}`? {list}: {}", known.join(", ")),
         None => format!("it takes no {list}"),
