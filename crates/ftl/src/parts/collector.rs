@@ -70,7 +70,7 @@ use crate::parts::space::{Space, TranslationBlocks};
 use crate::{Error, Loader, Outcome, Parameter, Saver, Settings};
 use alloc::vec;
 use alloc::vec::Vec;
-use flash::{Block, Cause, Chain, Collection, Die, Flash};
+use flash::{Block, Cause, Chain, Collection, Die, Flash, Geometry};
 
 /// `gc-spread`: the rhythm of collections.
 pub const SPREAD: Parameter = Parameter::switch("gc-spread", false)
@@ -496,8 +496,26 @@ pub(crate) trait Collects: Sized {
         let lends = |block: &Block| self.fits_with_others(*block, 0);
         let gives = |block: &Block| space.blocks.is_candidate(block.0) && !space.is_translation(*block);
         let blocks = (0..g.block_count()).map(Block).filter(gives).filter(lends);
-        let Some(victim) = blocks.min_by_key(|&block| space.blocks.live_of(block)) else { return Ok(false) };
+        let victim = blocks.min_by_key(|&block| space.blocks.live_of(block)).or_else(|| self.movable_map_block(&g));
+        let Some(victim) = victim else { return Ok(false) };
         self.collect(flash, victim, None).map(|()| true)
+    }
+
+    /// The block of translation pages with the fewest live ones that other dies have room for. A die runs out of blocks
+    /// where its collections write map pages whose older versions die elsewhere; its own dead map pages come free so.
+    fn movable_map_block(&self, g: &Geometry) -> Option<Block> {
+        let (space, dies) = (self.space(), (0..g.die_count()).map(Die));
+        let room = |die| {
+            let room = |stream| space.room_on(stream, die) + space.blocks.free_in(die) * space.block_pages(stream);
+            space.translation.as_ref().map_or(0, |blocks| room(blocks.stream))
+        };
+        let rooms: u32 = dies.clone().map(room).sum();
+        let fits = |&block: &Block| {
+            let Takes { moved, told } = self.takes(block);
+            moved.1 + told.1 <= rooms
+        };
+        let best = dies.filter_map(|die| space.best_translation_block(die)).filter(fits);
+        best.min_by_key(|&block| space.blocks.live_of(block))
     }
 
     /// Whether a die has what the pages of its block take, and all dies together what is written about these, if each

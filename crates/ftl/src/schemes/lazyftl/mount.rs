@@ -154,13 +154,11 @@ impl LazyFtl {
         self.seal_tired(flash);
         self.make_room_everywhere(flash)?;
         for area in [COLD, UPDATED] {
-            while self.table.is_over(area)
-                && let Some((block, _)) = self.convertible(Some(area))
-            {
+            // A convert may write a block full of mapping pages, on whichever die: room for it comes before.
+            while self.table.is_over(area) {
+                self.make_room_everywhere(flash)?;
+                let Some((block, _)) = self.convertible(Some(area)) else { break };
                 self.convert(flash, block)?;
-                if self.is_behind(MAPPING) {
-                    self.catch_up(flash, MAPPING)?;
-                }
             }
         }
         Ok(())
