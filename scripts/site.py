@@ -104,7 +104,7 @@ RUNS = (
     "--workload zipf:requests=20k,reads=0.3 --schemes page,dftl,lsftl,scftl,fast,superblock --series 1s --mount-cost "
     "--until mean-erases=1",
     "--schemes page --flow zipf:requests=5k@closed:2 --flow uniform:requests=5k@closed:2 --scheduler in-order",
-    "--workload zipf:requests=20k --schemes page --buffer fab:1MiB --repeat 2 --idle-gc 1ms "
+    "--workload zipf:requests=20k,arrival=poisson,rate=500 --schemes page --buffer fab:1MiB --repeat 2 --idle-gc 1ms "
     "--set page.wear-levelling=static --set page.ecc=differentiated",
 )
 # Families of keys that are described elsewhere, each as one row.

@@ -139,6 +139,8 @@ class Image:
         socket = rig.work / f"socket-{self.name}"
         device = f"agrawal08:capacity={self.capacity_mib}MiB,spare=12.5%"
         rig.must([rig.ftlab, "image", "create", self.file, "--device", device, "--scheme", "page"])
+        # Of a recording that was killed. A capture overwrites nothing.
+        self.part.unlink(missing_ok=True)
         serve = [rig.ftlab, "serve", "--image", self.file, "--scheme", "page"]
         serve += ["--socket", socket, "--capture", self.part]
         self.server = rig.spawn(serve)

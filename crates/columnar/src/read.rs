@@ -29,6 +29,9 @@ const CHUNK_ROWS: usize = 8192;
 /// Stands for a null among numbers; no column has a use for it, for addresses and sizes end at 2^63.
 const NULL: i64 = i64::MIN;
 
+/// Columns of a table that is no trace that are named.
+const NAMED: usize = 8;
+
 /// The most volumes believed: more are names read from a column of something else.
 const VOLUMES_MAX: usize = 1 << 20;
 
@@ -566,8 +569,11 @@ impl Layout {
         let columns = "a trace has the columns offset, bytes and op, and if it has times time_us or another unit";
         let needed = |name: &str| {
             found(name).ok_or_else(|| {
-                let names: Vec<_> = descriptors.iter().map(|column| column.path().string()).collect();
-                (format!("there is no column {name}; there are {}", names.join(", ")), columns.to_owned())
+                let mut names: Vec<_> = descriptors.iter().map(|column| column.path().string()).collect();
+                let more = names.len().saturating_sub(NAMED);
+                names.truncate(NAMED);
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                (format!("there is no column {name}; there are {}{more}", names.join(", ")), columns.to_owned())
             })
         };
         let typed = |column: Column, types: &[Physical], wanted: &str| match types.contains(&column.physical) {

@@ -330,6 +330,10 @@ fn other_tables_are_no_traces() {
         missing.starts_with("t.parquet: there is no column offset; there are lba, bytes, op (a trace"),
         "{missing}"
     );
+    // What broke: a table of results has more than two hundred columns, and all were named.
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    let many = error(&names.map(long)).to_string();
+    assert!(many.contains("there are a, b, c, d, e, f, g, h and 2 more (a trace"), "{many}");
     let typed = error(&[text("offset"), long("bytes"), text("op")]).to_string();
     assert!(typed.contains("the column offset is of type BYTE_ARRAY, not whole numbers"), "{typed}");
     let double = Made::Double("time_us", vec![Some(0.5)]);

@@ -63,9 +63,10 @@ impl std::error::Error for SpecError {}
 /// `did you mean X? ` if a name comes near, then all of them.
 fn suggest<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     const NEAR: f64 = 0.5;
+    let lower = wrong.to_lowercase();
     let nearest = known
         .clone()
-        .map(|name| (strsim::normalized_damerau_levenshtein(wrong, name), name))
+        .map(|name| (strsim::normalized_damerau_levenshtein(&lower, name), name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|&(likeness, _)| likeness >= NEAR)
         .map(|(_, name)| format!("did you mean {name}? "))
@@ -384,6 +385,7 @@ mod tests {
         assert!(
             unknown.starts_with("there is no device \"agrawal8\"; did you mean agrawal08? known are agrawal08, slc-")
         );
+        assert!(refusal("AGRAWAL08").contains("did you mean agrawal08? "));
         assert!(refusal("zzz").starts_with("there is no device \"zzz\"; known are "));
         assert!(refusal("./zzz").contains("; the name of a device file ends in .toml; known are "));
         assert!(refusal("").starts_with("there is no device \"\""));

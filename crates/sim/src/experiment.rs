@@ -416,7 +416,7 @@ impl<'a, F: Measured, S: Inspect<F>> Run<'a, F, S> {
                     Error::Full if self.config.until == Until::EndOfLife && self.flash.worn_out() > 0 => {
                         report::END_OF_LIFE.to_owned()
                     }
-                    Error::Full => format!("device full: {error}, at request {}", served + 1),
+                    Error::Full => format!("device full: no block can be freed, at request {}", served + 1),
                     Error::Flash(_) | Error::Corrupt => format!("{error}, at request {}", served + 1),
                 };
                 break;

@@ -228,7 +228,7 @@ impl Experiment<'_> {
         }
         if args.idle_gc.is_some() && !any_open {
             let what = "it has no effect, for in a closed loop requests are always under way; leave it out, or give \
-                        --host open";
+                        --host open (a flow @open) and a workload with times, as arrival=poisson,rate=500 makes them";
             return Err(CliError::new(what).within("--idle-gc"));
         }
         self.try_on(&fitted)?;

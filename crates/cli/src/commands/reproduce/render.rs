@@ -271,7 +271,10 @@ fn notes(done: &Reproduced) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for finding in done.findings.iter().chain(done.varied.iter().flatten().flatten()) {
         let Err(why) = &finding.measured else { continue };
-        let under = format!("{}, {}", finding.workload, finding.from);
+        let under = match finding.from.as_str() {
+            "" => finding.workload.clone(),
+            from => format!("{}, {from}", finding.workload),
+        };
         match reasons.iter_mut().find(|(known, _)| known == why) {
             Some((_, all)) if all.contains(&under) => {}
             Some((_, all)) => all.push(under),
