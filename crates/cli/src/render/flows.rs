@@ -68,7 +68,7 @@ mod tests {
         assert!(rows.iter().all(|(_, cells)| cells.len() == columns.len()));
         assert_eq!(
             rows.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(),
-            ["page: 1 zipf", "page: 2 web", "page: 3 redis", "page: 4 pc (rough twin)"]
+            ["page: 1 zipf", "page: 2 web", "page: 3 redis", "page: 4 pc (rough)"]
         );
         assert_eq!((rows[0].1[1].as_str(), rows[0].1[5].as_str()), ("5", "1.50"));
         assert_eq!(rows[1].1[2..], ["-", "-", "-", "-"]);
