@@ -501,8 +501,8 @@ pub(crate) trait Collects: Sized {
         self.collect(flash, victim, None).map(|()| true)
     }
 
-    /// The block of translation pages with the fewest live ones that other dies have room for. A die runs out of blocks
-    /// where its collections write map pages whose older versions die elsewhere; its own dead map pages come free so.
+    /// The block of translation pages with the fewest live ones that all dies together have room for. A die runs out of
+    /// blocks where its collections write map pages whose older versions die elsewhere; its own dead ones come free so.
     fn movable_map_block(&self, g: &Geometry) -> Option<Block> {
         let (space, dies) = (self.space(), (0..g.die_count()).map(Die));
         let room = |die| {

@@ -255,7 +255,8 @@ fn notes(done: &Reproduced) -> String {
     let rows = &done.experiment.rows;
     // Of a row that was measured where its figure was published alone, nothing is lost here.
     let loses = |row: &Row| {
-        done.findings.iter().any(|one| done.experiment.rows[one.row].label == row.label && one.published.is_none())
+        let is_of = |finding: &Finding| std::ptr::eq(&rows[finding.row], row);
+        done.findings.iter().any(|finding| is_of(finding) && finding.published.is_none())
     };
     for row in rows {
         if let Some(why) = row.lost.as_ref().filter(|_| loses(row)) {
