@@ -74,7 +74,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cache::{Cache, Entry, Shape};
 use flash::{
-    Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store, Tvpn,
+    Block, Cause, Collection, Die, FaultKind, Flash, FlashFault, Geometry, Kind, Lpn, Mode, Oob, Payload, Ppn, Store,
+    Tvpn,
 };
 use map::{Counters, Map, MapStore, TranslationPage, Update};
 use moves::Moves;
@@ -307,10 +308,11 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
         written
     }
 
-    /// Writes the entries that a mount could not write.
+    /// Writes the entries that a mount could not write. These may lie in more translation pages than free blocks take.
     #[cold]
     fn write_overdue<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
         while let Some((&lpn, _)) = self.overdue.first_key_value() {
+            self.gather_translation_pages(flash)?;
             let (tvpn, _) = self.map.store.locate(lpn);
             let group: Vec<Entry> = self
                 .overdue
@@ -322,6 +324,21 @@ impl<C: Cache, S: MapStore> Demand<C, S> {
             group.iter().for_each(|entry| _ = self.overdue.remove(&entry.lpn.0));
         }
         Ok(())
+    }
+
+    /// Where the next translation page may open a block that is kept for collections, collects blocks of translation
+    /// pages on its die: these move without any entry of a host page.
+    fn gather_translation_pages<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        loop {
+            let (space, lanes) = (&self.map.space, &self.map.space.streams[TRANSLATION.index()]);
+            let die = lanes.turn().die(&self.shape.geometry);
+            if lanes.room(lanes.turn()) > 0 || space.blocks.free_in(die) > space.collector.kept {
+                return Ok(());
+            }
+            let fits = |&block: &Block| self.needs(block) <= space.blocks.free_in(die);
+            let Some(block) = space.best_translation_block(die).filter(fits) else { return Ok(()) };
+            self.collect(flash, block, None)?;
+        }
     }
 
     /// Writes the translation pages whose discarded entries are only in the cache: what a collection does, which has
