@@ -9,7 +9,7 @@ use super::standing::{Standing, Totals};
 use super::{Image, ImageError, Spec, header};
 use flash::Block;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// What an image is opened for.
@@ -22,12 +22,15 @@ pub enum Access {
 }
 
 impl Image {
-    /// Whether a file begins as an image does, whatever has become of the rest.
+    /// Whether a copy of an image's header is begun in a file, whatever has become of the rest.
     pub fn is_begun(path: &Path) -> bool {
-        let mut head = [0; header::MAGIC.len()];
-        let read = |mut file: File| io::Read::read_exact(&mut file, &mut head);
         let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-        is_file && File::open(path).and_then(read).is_ok() && head == *header::MAGIC
+        let Some(mut file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
+        Layout::HEADERS.iter().any(|&start| {
+            let mut head = [0; header::MAGIC.len()];
+            let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut head));
+            read.is_ok() && head == *header::MAGIC
+        })
     }
 
     /// A chip fresh from the factory, in a new file. With `replace` an existing file is emptied first.

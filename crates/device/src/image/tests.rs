@@ -813,9 +813,17 @@ fn what_is_no_image_is_named_and_left_alone() {
     let missing = Image::open(&directory.path().join("none"), Access::Use).unwrap_err();
     assert!(missing.to_string().starts_with("cannot open "), "{missing}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "an old love letter, longer than a magic");
+    assert!(!Image::is_begun(&path));
     // Emptied on request only.
     drop(Image::create(&path, &spec(4, "page"), true).unwrap());
     let mut bytes = fs::read(&path).unwrap();
+    // Either copy of its header tells that it is an image.
+    for copy in Layout::HEADERS {
+        let mut damaged = bytes.clone();
+        damaged[copy as usize] ^= 1;
+        fs::write(&path, &damaged).unwrap();
+        assert!(Image::is_begun(&path), "without the copy at {copy}");
+    }
     for copy in Layout::HEADERS {
         bytes[copy as usize + 16] = 9;
     }

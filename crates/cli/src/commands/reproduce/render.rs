@@ -270,13 +270,21 @@ fn notes(done: &Reproduced) -> String {
     }
     // What was not measured, a reason each with all that it is the reason for.
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for finding in done.findings.iter().chain(done.varied.iter().flatten().flatten()) {
+    for (varied, finding) in all(done) {
         let Err(why) = &finding.measured else { continue };
-        let under = match finding.from.as_str() {
+        let mut under = match finding.from.as_str() {
             "" => finding.workload.clone(),
             from => format!("{}, {from}", finding.workload),
         };
-        match reasons.iter_mut().find(|(known, _)| known == why) {
+        let known = reasons.iter_mut().find(|(known, _)| known == why);
+        // What is not measured as the experiment has it is not expected to be with something varied.
+        if known.as_ref().is_some_and(|(_, all)| all.contains(&under)) {
+            continue;
+        }
+        if !varied.is_empty() {
+            under += &format!(", {varied}");
+        }
+        match known {
             Some((_, all)) if all.contains(&under) => {}
             Some((_, all)) => all.push(under),
             None => reasons.push((why, vec![under])),
@@ -453,6 +461,7 @@ pub(super) fn json(done: &[Reproduced], claims: Vec<Value>) -> Result<Vec<u8>, C
 fn experiment(done: &Reproduced) -> Value {
     let experiment = &done.experiment;
     let paper = &experiment.paper;
+    let missing = |name: &str| done.missing.iter().find(|(workload, _)| workload == name).map(|(_, names)| names);
     let workloads: Vec<Value> = done
         .grounds
         .iter()
@@ -465,7 +474,6 @@ fn experiment(done: &Reproduced) -> Value {
                     (name, outcome.result().map_or_else(|| json!({ "not_run": outcome.why() }), |r| json!(r)))
                 })
                 .collect();
-            let missing = done.missing.iter().find(|(name, _)| *name == ground.workload).map(|(_, names)| names);
             json!({
                 "workload": ground.workload,
                 "ran_on": ground.kind.word_for(&ground.source),
@@ -473,11 +481,14 @@ fn experiment(done: &Reproduced) -> Value {
                 "requests": served.requests,
                 "sha256": served.sha256,
                 "addresses": served.addresses,
-                "not_found": missing,
+                "not_found": missing(&ground.workload),
                 "results": outcomes,
             })
         })
         .collect();
+    let ran = |name: &str| done.grounds.iter().any(|ground| ground.workload == name);
+    let idle = experiment.workloads.iter().map(|workload| &workload.name).filter(|name| !ran(name));
+    let idle: Vec<Value> = idle.map(|name| json!({ "workload": name, "not_found": missing(name) })).collect();
     let figures: Vec<Value> =
         all(done).into_iter().map(|(varied, finding)| figure(experiment, &varied, finding)).collect();
     let windows: Vec<Value> = done.windows.iter().map(window).collect();
@@ -493,6 +504,7 @@ fn experiment(done: &Reproduced) -> Value {
         "repeat": experiment.repeat,
         "assumptions": paper.assumptions,
         "workloads": workloads,
+        "not_run": idle,
         "figures": figures,
         "microscope": windows,
     })

@@ -345,6 +345,21 @@ fn args(directory: &Directory) -> ReproduceArgs {
     }
 }
 
+/// A workload without a trace stands in no table, but both say so, the text and the file.
+#[test]
+fn what_has_no_trace_is_named() {
+    let directory = tree();
+    let away = "\n[[workload]]\nname = 'Away'\ntraces = ['away.spc']\n";
+    fs::write(directory.join("experiments/small/paper.toml"), format!("{PAPER}{away}")).unwrap();
+    let mut stdout = Vec::new();
+    assert_eq!(reproduce(&args(&directory), &AtomicBool::new(false), &mut stdout).unwrap(), Ended::Done);
+    let text = String::from_utf8(stdout).unwrap();
+    assert!(text.contains("\nNot run, for no trace of theirs was found: Away (away.spc).\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(directory.join("all.json")).unwrap()).unwrap();
+    let not_run = &json["experiments"][0]["not_run"];
+    assert_eq!(*not_run, serde_json::json!([{ "workload": "Away", "not_found": ["away.spc"] }]));
+}
+
 #[test]
 fn a_small_reproduction_end_to_end() {
     let directory = tree();
