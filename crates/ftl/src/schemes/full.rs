@@ -299,7 +299,8 @@ impl Visitor<Chip> for Unplugged<'_> {
 /// What broke: devices with 12 % to spare were full. On several dies collections wrote map pages whose older versions
 /// died on other dies, until no block was free and no victim fitted on its own die. And a mount of `lazyftl` converted
 /// block after block, each with a block full of map pages, between two tests for room; one of `sftl` wrote hundreds of
-/// map pages, for entries that its cache does not hold behind a mount, and collected nothing between them.
+/// map pages, for entries that its cache does not hold behind a mount, and collected nothing between them. On several
+/// dies `lazyftl` wrote map pages into the last block of a die whose own map pages died later, on others' account.
 #[test]
 fn a_sound_device_with_a_large_map_takes_every_write() {
     for (scheme, cache) in [
@@ -315,6 +316,8 @@ fn a_sound_device_with_a_large_map_takes_every_write() {
     }
     visit("lazyftl", Unplugged(1, 262_144, &[("cache-bytes", "20000")])).expect("it has a row");
     visit("sftl", Unplugged(1, 20_000, &[])).expect("it has a row");
+    visit("lazyftl", Unplugged(4, 262_144, &[("cache-bytes", "20000")])).expect("it has a row");
+    visit("lazyftl", Unplugged(8, 400_000, &[("cache-bytes", "10000")])).expect("it has a row");
 }
 
 /// A device with the fewest blocks that a scheme takes for so many pages with these settings, mounted with others, with

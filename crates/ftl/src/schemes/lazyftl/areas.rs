@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::parts::collector::Collects;
 use crate::parts::lanes::Stream;
 use crate::parts::space::Space;
-use flash::{Block, Collection, Flash, Ppn};
+use flash::{Block, Collection, Die, Flash, Ppn};
 
 impl LazyFtl {
     /// After a stream may have opened blocks: they join the area, and the blocks that lanes let go stay out of the
@@ -87,13 +87,27 @@ impl LazyFtl {
         Ok(())
     }
 
+    /// A convert writes up to a block of mapping pages, on all dies in turn, and the test behind it looks at one die.
+    /// Before it, room is made on each die where its share would open a block that is kept for collections.
+    fn make_room_to_convert<F: Flash>(&mut self, flash: &mut F) -> Outcome<F> {
+        let g = *flash.geometry();
+        let share = g.pages_per_block.min(self.store.count()).div_ceil(g.die_count());
+        for die in (0..g.die_count()).map(Die) {
+            let space = &self.space;
+            if space.room_on(MAPPING, die) < share && space.blocks.free_in(die) <= space.collector.kept {
+                self.make_room(flash, die)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The lane in turn has no room: a block for the host, after a convert if the area is full.
     #[cold]
     #[inline(never)]
     pub(super) fn next_page<F: Flash>(&mut self, flash: &mut F) -> Outcome<F, Ppn> {
-        while self.table.is_full(UPDATED)
-            && let Some((block, cost)) = self.convertible(Some(UPDATED))
-        {
+        while self.table.is_full(UPDATED) {
+            self.make_room_to_convert(flash)?;
+            let Some((block, cost)) = self.convertible(Some(UPDATED)) else { break };
             self.secure(flash, MAPPING, cost)?;
             self.convert(flash, block)?;
             if self.is_behind(MAPPING) {

@@ -187,7 +187,10 @@ impl Collects for LazyFtl {
             return Ok(false);
         }
         let here = Block(self.space.blocks.range(die).start);
-        let fits = |lazy: &Self, pages| lazy.space.blocks_for(MAPPING, die, pages + lazy.discards()) <= free;
+        // The mapping pages that these replace lie on all dies. Were this die's last free block taken for new ones,
+        // none would be left to collect what others replace here.
+        let left = u32::from(flash.geometry().die_count() > 1);
+        let fits = |lazy: &Self, pages| lazy.space.blocks_for(MAPPING, die, pages + lazy.discards()) + left <= free;
         if let Some((block, cost)) = self.convertible(None) {
             let fits = fits(self, cost);
             return if fits {
