@@ -66,6 +66,12 @@ pub(super) struct Finding {
 }
 
 impl Finding {
+    /// Whether two findings are of the same figure, measured under different conditions.
+    pub(super) fn stands_beside(&self, other: &Finding) -> bool {
+        let on = |one: &Finding| if one.workload == MEAN { String::new() } else { one.from.clone() };
+        (self.row, &self.of, &self.workload, on(self)) == (other.row, &other.of, &other.workload, on(other))
+    }
+
     /// Whether the run came to what the row is about.
     pub(super) fn exercised(&self) -> bool {
         self.idle.is_none()

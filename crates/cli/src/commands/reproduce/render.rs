@@ -168,21 +168,34 @@ fn figures(experiment: &Experiment, findings: &[Finding]) -> String {
     trimmed(&table)
 }
 
-/// The same for rows by values of what is varied: a cell for each value.
+/// The same for rows by values of what is varied: a cell for each value. Not every value has every line: a mean needs
+/// something measured, say.
 pub(super) fn value_cells(experiment: &Experiment, by_value: &[Vec<Finding>]) -> Vec<Vec<String>> {
+    let place = |one: &Finding, all: &[&Finding]| all.iter().position(|other| one.stands_beside(other));
+    let mut heads: Vec<&Finding> = Vec::new();
+    for all in by_value {
+        let mut next = 0;
+        for finding in all {
+            next = 1 + place(finding, &heads).unwrap_or_else(|| {
+                heads.insert(next, finding);
+                next
+            });
+        }
+    }
     let mut last = String::new();
-    let mut lines = Vec::new();
-    for (index, finding) in by_value.first().into_iter().flatten().enumerate() {
+    let line = |finding: &Finding| {
         let row = &experiment.rows[finding.row];
-        let values =
-            by_value.iter().map(|all| all.get(index).map_or_else(String::new, |one| measured_text(one, row.unit)));
+        let value = |all: &Vec<Finding>| {
+            let here = all.iter().find(|one| one.stands_beside(finding));
+            here.map_or_else(String::new, |one| measured_text(one, row.unit))
+        };
         let label = label(row, finding);
         let shown = if label == last { String::new() } else { label.clone() };
         last = label;
         let head = [shown, finding.workload.clone(), finding.from.clone()];
-        lines.push(head.into_iter().chain(values).collect());
-    }
-    lines
+        head.into_iter().chain(by_value.iter().map(value)).collect()
+    };
+    heads.into_iter().map(line).collect()
 }
 
 /// Rows by values of what is varied.

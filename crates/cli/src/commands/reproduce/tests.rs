@@ -1,5 +1,8 @@
 //! The files that come with ftlab, mistakes in files, and a small reproduction from end to end.
 
+use super::file::MEAN;
+use super::finding::Found;
+use super::measure::Measured;
 use super::*;
 use crate::args::Fill;
 use crate::testing::Directory;
@@ -342,6 +345,44 @@ fn args(directory: &Directory) -> ReproduceArgs {
         json: Some(directory.join("all.json")),
         csv: Some(directory.join("all.csv")),
         html: Some(directory.join("all.html")),
+    }
+}
+
+/// Where one value has a mean and another has none, what stood below the mean slid into its place.
+#[test]
+fn a_cell_stands_in_the_line_of_its_own_figure() {
+    let experiment = read(PAPER, &format!("{EXPERIMENT}{ROWS}")).unwrap();
+    let finding = |row: usize, workload: &str, value: f64| Finding {
+        row,
+        of: Some("dftl".into()),
+        workload: workload.into(),
+        from: "excerpt".into(),
+        source: "part.spc".into(),
+        requests: None,
+        published: None,
+        measured: Ok(Found::Number(Measured::exact(value))),
+        deviation: None,
+        sign: None,
+        order: None,
+        idle: None,
+        overloaded: false,
+    };
+    let without = vec![finding(0, "Zipf", 1.0), finding(1, "Zipf", 2.0)];
+    let with = vec![finding(0, "Zipf", 3.0), finding(0, MEAN, 4.0), finding(1, "Zipf", 5.0)];
+    let lines = [["T_PC, dftl", "Zipf"], ["", MEAN], ["erases", "Zipf"]];
+    let expected = [["1.00 %", "3.00 %"], ["", "4.00 %"], ["2.00 blocks", "5.00 blocks"]];
+    for swapped in [false, true] {
+        let mut values = [without.clone(), with.clone()];
+        let mut expected = expected;
+        if swapped {
+            values.reverse();
+            expected.iter_mut().for_each(|cells| cells.reverse());
+        }
+        let cells = render::value_cells(&experiment, &values);
+        assert_eq!(cells.len(), 3, "{cells:?}");
+        for ((cells, line), expected) in cells.iter().zip(lines).zip(expected) {
+            assert_eq!((&cells[..2], &cells[3..]), (&line.map(String::from)[..], &expected.map(String::from)[..]));
+        }
     }
 }
 
